@@ -2,7 +2,7 @@ public import HexlistJSON
 import HexlistModel
 
 /// One line of the reply to a bulk send, `POST /v1/sends` with a stream of hexes. A summary is always the last.
-public enum BulkLine: JSONCoded, Sendable, Equatable {
+public enum BulkReplyLine: JSONCoded, Sendable, Equatable {
     /// `{"line","code","message"}`
     case refused(BulkRefusal)
     /// `{"line","warning"}`

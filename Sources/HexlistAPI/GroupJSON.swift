@@ -26,7 +26,7 @@ public struct GroupMember: JSONShape, Sendable, Equatable {
 }
 
 /// The body of `POST /v1/groups/{group}/add` and `POST /v1/groups/{group}/remove`.
-public struct GroupPeers: JSONShape, Sendable, Equatable {
+public struct GroupPeersRequest: JSONShape, Sendable, Equatable {
     /// PEER arguments, at most `LocalAPI.pageLimit` of them.
     public var peers: [String]
 

@@ -43,7 +43,7 @@ public struct HexJSON: JSONShape, Sendable, Equatable {
     /// The text that a search matched; `nil` if this is not a search result.
     public var match: MatchJSON?
     /// The outermost hex around this one; `nil` if it is at the top level, or not a search result.
-    public var top: TopJSON?
+    public var top: OutermostHexJSON?
     /// Number and total size of the linked files, at all levels; `nil` if there are none, or if they were not requested.
     public var files: Int?
     public var fileBytes: Int64?

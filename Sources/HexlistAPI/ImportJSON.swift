@@ -14,7 +14,7 @@ public struct ImportResult: JSONShape, Sendable, Equatable {
     @LeftOutEmpty public var newLinks: Int
     /// Number of links that were not added, because the existing hex has their address in another spelling; and the first 5 of them.
     @LeftOutEmpty public var respelled: Int
-    @LeftOutEmpty public var respellings: [RespellingJSON]
+    @LeftOutEmpty public var respellings: [EquivalentLinkJSON]
     /// Refused lines in order. They have the same error codes as in bulk sends.
     public var refused: [BulkRefusal]
     /// Number of refused lines beyond the `LocalAPI.importRefusals` in `refused`.
@@ -24,7 +24,7 @@ public struct ImportResult: JSONShape, Sendable, Equatable {
 
     public init(
         added: Int = 0, addedInside: Int = 0, unchanged: Int = 0, extended: Int = 0, newHexes: Int = 0, newLinks: Int = 0,
-        respelled: Int = 0, respellings: [RespellingJSON] = [], refused: [BulkRefusal] = [], untold: Int = 0, skipped: Int = 0
+        respelled: Int = 0, respellings: [EquivalentLinkJSON] = [], refused: [BulkRefusal] = [], untold: Int = 0, skipped: Int = 0
     ) {
         self.added = added
         self.addedInside = addedInside
@@ -41,7 +41,7 @@ public struct ImportResult: JSONShape, Sendable, Equatable {
 }
 
 /// A link of an import that was not added, and the equal address that exists.
-public struct RespellingJSON: JSONShape, Sendable, Equatable {
+public struct EquivalentLinkJSON: JSONShape, Sendable, Equatable {
     public var url: String
     public var stored: String
 

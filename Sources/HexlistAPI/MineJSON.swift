@@ -54,7 +54,7 @@ public struct LinkEdit: JSONShape, Sendable, Equatable {
 }
 
 /// The body of `POST /v1/mine/{id}/move`.
-public struct MineMove: JSONShape, Sendable, Equatable {
+public struct MineMoveRequest: JSONShape, Sendable, Equatable {
     /// The hex of My Hexlist to move the hex into; `nil` for the top level.
     public var parent: Int64?
     /// The hex to insert the moved hex before; `nil` for the end.
@@ -72,7 +72,7 @@ public struct MineMove: JSONShape, Sendable, Equatable {
 }
 
 /// The body of `POST /v1/mine/save`.
-public struct MineSave: JSONShape, Sendable, Equatable {
+public struct MineSaveRequest: JSONShape, Sendable, Equatable {
     public var ids: [Int64]
     /// The hex of My Hexlist to copy into; `nil` for the top level.
     public var parent: Int64?
@@ -111,7 +111,7 @@ public struct BinnedHexJSON: JSONShape, Sendable, Equatable {
 }
 
 /// The reply to `POST /v1/mine/save`: the ids of the new hexes, and the number of copied hexes and links at all levels.
-public struct SavedJSON: JSONShape, Sendable, Equatable {
+public struct SavedHexesJSON: JSONShape, Sendable, Equatable {
     public var ids: [Int64]
     public var hexes: Int
     public var links: Int

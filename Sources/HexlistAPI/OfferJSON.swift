@@ -46,7 +46,7 @@ public struct OfferProgress: JSONShape, Sendable, Equatable {
 }
 
 /// Number of folder entries left out of an offer, by cause.
-public struct OfferLeftOut: JSONShape, Sendable, Equatable {
+public struct SkippedEntries: JSONShape, Sendable, Equatable {
     /// Names that begin with a dot.
     @LeftOutEmpty public var hidden: Int
     @LeftOutEmpty public var links: Int
@@ -105,11 +105,11 @@ public struct OfferResult: JSONShape, Sendable, Equatable {
     /// Number of folder entries left out. For `OfferRequest.hex`, number of links left unchanged, because there is no copy of their file.
     @EmptyIfMissing public var leftOut: Int
     /// `leftOut` by cause; `nil` if no folder entry was left out.
-    public var leftOutBy: OfferLeftOut?
+    public var leftOutBy: SkippedEntries?
     /// Number of files that are offered as copies.
     @LeftOutEmpty public var copied: Int
 
-    public init(hex: JSONValue, files: Int, size: Int64, leftOut: Int, leftOutBy: OfferLeftOut? = nil, copied: Int = 0) {
+    public init(hex: JSONValue, files: Int, size: Int64, leftOut: Int, leftOutBy: SkippedEntries? = nil, copied: Int = 0) {
         self.copied = copied
         self.leftOutBy = leftOutBy
         self.hex = hex

@@ -2,7 +2,7 @@ public import HexlistJSON
 public import HexlistModel
 
 /// The reply to `POST /v1/web`: an address that opens the page once.
-public struct PageInvitation: JSONShape, Sendable, Equatable {
+public struct PageAddress: JSONShape, Sendable, Equatable {
     /// The address, with a secret after `#` that is valid once.
     public var url: String
     /// The port of the page's listener on 127.0.0.1.

@@ -27,7 +27,7 @@ public struct MatchJSON: JSONShape, Sendable, Equatable {
 }
 
 /// The outermost hex around a hex.
-public struct TopJSON: JSONShape, Sendable, Equatable {
+public struct OutermostHexJSON: JSONShape, Sendable, Equatable {
     public var id: Int64
     /// The text shown in lists. Text of a peer.
     public var subject: String

@@ -55,12 +55,12 @@ extension HexlistClient {
     ///     daemon has already accepted stay in the outbox.
     /// - Throws: `HexlistError`. An `error` line of the reply is not thrown but passed to `onLine`.
     public func sendBulk<Input: AsyncSequence & Sendable>(
-        _ send: BulkSend, input: Input, onLine: (BulkLine) async throws -> Bool
+        _ send: BulkSend, input: Input, onLine: (BulkReplyLine) async throws -> Bool
     ) async throws where Input.Element == ByteBuffer {
         try await connection.exchange(
             "/v1/sends", query: send.query, type: LocalAPI.bulkType, input: input, lineBytes: LocalAPI.replyLineBytes
         ) { line in
-            let line: BulkLine = try APIConnection.decode(line)
+            let line: BulkReplyLine = try APIConnection.decode(line)
             guard try await onLine(line) else { return false }
             if case .summary = line { return false }
             return true

@@ -35,7 +35,7 @@ public struct HexlistClient: Sendable {
     public func keepIdentity() async throws -> StatusJSON { try await connection.call(.POST, "/v1/identity/keep") }
 
     /// Creates an address of the web page with a one-time secret. The address works once and expires after 30 seconds.
-    public func openPage() async throws -> PageInvitation { try await connection.call(.POST, "/v1/web") }
+    public func openPage() async throws -> PageAddress { try await connection.call(.POST, "/v1/web") }
 
     /// Creates a draft on the web page with these files attached. The user chooses the recipients there.
     /// - Parameter paths: absolute paths.
@@ -161,11 +161,11 @@ extension HexlistClient {
     /// Adds peers to a group, and creates the group if it does not exist.
     /// - Parameter name: the name of the group, with or without `@`.
     public func addToGroup(_ name: String, _ peers: [String]) async throws -> GroupView {
-        try await connection.call(.POST, Self.group(name) + "/add", body: GroupPeers(peers: peers).jsonBytes)
+        try await connection.call(.POST, Self.group(name) + "/add", body: GroupPeersRequest(peers: peers).jsonBytes)
     }
 
     public func removeFromGroup(_ name: String, _ peers: [String]) async throws -> GroupView {
-        try await connection.call(.POST, Self.group(name) + "/remove", body: GroupPeers(peers: peers).jsonBytes)
+        try await connection.call(.POST, Self.group(name) + "/remove", body: GroupPeersRequest(peers: peers).jsonBytes)
     }
 
     /// Deletes a group.
@@ -390,15 +390,15 @@ extension HexlistClient {
 
     /// Copies hexes with their links and the hexes inside them to My Hexlist.
     /// - Parameter parent: the hex of My Hexlist that will contain the copies; `nil` for the top level.
-    public func saveMine(_ ids: [Int64], into parent: Int64?) async throws -> SavedJSON {
-        try await connection.call(.POST, "/v1/mine/save", body: MineSave(ids, into: parent).jsonBytes, seconds: Self.changeSeconds)
+    public func saveMine(_ ids: [Int64], into parent: Int64?) async throws -> SavedHexesJSON {
+        try await connection.call(.POST, "/v1/mine/save", body: MineSaveRequest(ids, into: parent).jsonBytes, seconds: Self.changeSeconds)
     }
 
     public func editMine(_ id: Int64, _ edit: MineEditRequest) async throws -> HexJSON {
         try await connection.call(.PATCH, "/v1/mine/\(id)", body: edit.jsonBytes)
     }
 
-    public func moveMine(_ id: Int64, _ move: MineMove) async throws -> HexJSON {
+    public func moveMine(_ id: Int64, _ move: MineMoveRequest) async throws -> HexJSON {
         try await connection.call(.POST, "/v1/mine/\(id)/move", body: move.jsonBytes)
     }
 

@@ -123,8 +123,8 @@ public struct Daemon: Sendable {
         do {
             let rclone = Rclone(settings: settings.services.rclone(options.environment), group: otherLoop)
             let remotes = RcloneServices(rclone: rclone)
-            let guests = GuestServer(loop: otherLoop)
-            let guestPort = GuestPort(server: guests)
+            let guests = GuestSessions(loop: otherLoop)
+            let guestPort = GuestConnections(server: guests)
             let make: NodeSupervisor.Maker = { [settings] identity, configuration in
                 try Node(
                     configuration: configuration, identity: identity, store: store, discovery: Self.discovery(settings, logger),
@@ -140,7 +140,7 @@ public struct Daemon: Sendable {
             }
             try await Self.start(node)
             if isFirstStart {
-                FirstStart.log(
+                FirstStartMessages.log(
                     await node.status(), usesMulticast: settings.domains.contains(where: Settings.isLocal),
                     configuration: options.paths.configurationFile, logger: logger)
             }
@@ -152,7 +152,7 @@ public struct Daemon: Sendable {
                 supervisor: supervisor, stateFolder: folder,
                 autostart: Autostart(configurationHome: options.paths.configurationHome, environment: options.environment),
                 desktop: DesktopSession(environment: options.environment), startedAt: startedAt, openSchemes: settings.open.schemes,
-                configuration: ConfigurationInForce(path: options.paths.configurationFile, settings), hooks: faults, metrics: metrics,
+                configuration: EffectiveConfiguration(path: options.paths.configurationFile, settings), hooks: faults, metrics: metrics,
                 eventLoop: otherLoop, guests: guests, logger: logger)
             let hooks = Hooks(
                 folder: HookFolder(path: options.paths.hookFolder), supervisor: supervisor,

@@ -16,7 +16,7 @@ struct DaemonRun: Sendable {
     let loader: ConfigurationLoader
     let notifier: SystemdNotifier
     let api: APIContext
-    let guestPort: GuestPort
+    let guestPort: GuestConnections
     let hooks: Hooks
     let socket: ControlSocket
     let settings: Settings

@@ -7,7 +7,7 @@ public import HexlistModel
 /// the outbox and is sent again, so the peer has to recognise duplicates.
 public protocol Courier: AnyObject {
     /// The guarantee that the result `.stored` of this courier gives.
-    var promise: DeliveryGuarantee { get }
+    var guarantee: DeliveryGuarantee { get }
     /// Whether the courier accepts hexes; `false` once it is closing.
     var isOpen: Bool { get }
     /// Maximum bytes of a hex that the peer accepts, including `ProtocolLimits.wrapperBytes`.

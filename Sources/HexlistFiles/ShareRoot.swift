@@ -98,15 +98,15 @@ public struct SharedFolder: Sendable {
     /// Starts to read a page in steps. Parameters and errors are those of `page`.
     public func reading(
         by order: FileOrder = .name, after cursor: String? = nil, limit: Int = FolderListing.maximumEntries
-    ) throws(FileFault) -> FolderReading {
+    ) throws(FileFault) -> FolderPageReader {
         let after = cursor.flatMap { FolderCursor($0, order) }
         guard cursor == nil || after != nil else { throw .notFound }
-        return try FolderReading(self, order, after, limit: max(1, min(limit, FolderListing.maximumEntries)))
+        return try FolderPageReader(self, order, after, limit: max(1, min(limit, FolderListing.maximumEntries)))
     }
 }
 
 /// Reads one page of a folder in bounded steps, so that a large folder does not block a thread for long. Not thread-safe.
-public final class FolderReading: @unchecked Sendable {
+public final class FolderPageReader: @unchecked Sendable {
     /// Maximum number of entries that one step reads. With a stat(2) call for each entry, a step takes about 2 ms.
     public static let entriesAtOnce = 1_024
 
@@ -126,16 +126,16 @@ public final class FolderReading: @unchecked Sendable {
     /// Reads the next entries. Blocks.
     /// - Returns: the page, once all entries are read; `nil` before.
     public func step() throws(FileFault) -> SharedFolder.Page? {
-        var looked = 0
+        var examined = 0
         let hasMore = try entries.read { name, kind in
-            look(name, kind)
-            looked += 1
-            return looked < Self.entriesAtOnce
+            examine(name, kind)
+            examined += 1
+            return examined < Self.entriesAtOnce
         }
         return hasMore ? nil : page()
     }
 
-    private func look(_ name: UnsafeBufferPointer<UInt8>, _ kind: Descriptor.EntryKind) {
+    private func examine(_ name: UnsafeBufferPointer<UInt8>, _ kind: Descriptor.EntryKind) {
         guard kind == .file || kind == .folder || kind == .unknown, folder.showsHidden || name.first != UInt8(ascii: ".") else { return }
         guard !name.contains(where: { $0 >= 0x80 }) || String(validating: name, as: UTF8.self) != nil else {
             unreadable += 1

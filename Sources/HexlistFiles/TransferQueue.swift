@@ -84,7 +84,7 @@ public struct TransferQueue: Sendable {
     public static let maximumReceived = 256
     public static let attemptsPerRound = 3
     public static let maximumRounds = 3
-    public static let pause = FailureBackoff<TransferKey>.length
+    public static let pause = FailureBackoff<TransferKey>.duration
     /// Delay before a transfer that found the disk full is retried.
     public static let diskRetryDelay = Duration.seconds(60)
     /// Maximum number of transfers in the queue: ten folders of 10 000 files.

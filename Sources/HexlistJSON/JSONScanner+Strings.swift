@@ -105,13 +105,13 @@ extension JSONScanner {
         case 0xC2...0xDF:
             if isContinuation(second) { return start &+ 2 }
         case 0xE0...0xEF:
-            let least: UInt8 = first == 0xE0 ? 0xA0 : 0x80
-            let most: UInt8 = first == 0xED ? 0x9F : 0xBF
-            if second >= least, second <= most, isContinuation(byte(start &+ 2)) { return start &+ 3 }
+            let lowest: UInt8 = first == 0xE0 ? 0xA0 : 0x80
+            let highest: UInt8 = first == 0xED ? 0x9F : 0xBF
+            if second >= lowest, second <= highest, isContinuation(byte(start &+ 2)) { return start &+ 3 }
         case 0xF0...0xF4:
-            let least: UInt8 = first == 0xF0 ? 0x90 : 0x80
-            let most: UInt8 = first == 0xF4 ? 0x8F : 0xBF
-            if second >= least, second <= most, isContinuation(byte(start &+ 2)), isContinuation(byte(start &+ 3)) { return start &+ 4 }
+            let lowest: UInt8 = first == 0xF0 ? 0x90 : 0x80
+            let highest: UInt8 = first == 0xF4 ? 0x8F : 0xBF
+            if second >= lowest, second <= highest, isContinuation(byte(start &+ 2)), isContinuation(byte(start &+ 3)) { return start &+ 4 }
         default:
             break
         }

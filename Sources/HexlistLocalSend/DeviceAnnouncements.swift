@@ -1,31 +1,31 @@
 /// The times at which this machine announces itself to devices. Outside of a burst, nothing is sent unless a user
-/// looks or rows wait.
+/// requests the list of devices or rows wait.
 struct DeviceAnnouncements {
     typealias Instant = ContinuousClock.Instant
 
     /// The delays of a burst, as LocalSend has them: datagrams are lost on Wi-Fi.
     static let burst: [Duration] = [.milliseconds(100), .milliseconds(600), .milliseconds(2_600)]
-    /// The interval of announcements because a user looks.
-    static let lookInterval = Duration.seconds(30)
+    /// The interval of announcements on the request of a user.
+    static let requestInterval = Duration.seconds(30)
     /// The interval of announcements while rows wait for a device.
     static let waitInterval = Duration.seconds(60)
 
     private var due: [Instant] = []
     private var lastSent: Instant?
-    private var mustLook = false
+    private var isRequested = false
     var isWaiting = false
 
     /// Starts a burst. A burst in progress starts over.
     mutating func burst(_ now: Instant) { due = Self.burst.map { now + $0 } }
 
-    mutating func look(_ now: Instant) {
-        if lastSent.map({ now - $0 >= Self.lookInterval }) ?? true { mustLook = true }
+    mutating func request(_ now: Instant) {
+        if lastSent.map({ now - $0 >= Self.requestInterval }) ?? true { isRequested = true }
     }
 
     /// Whether an announcement is due; counts it as sent.
     mutating func take(_ now: Instant) -> Bool {
-        let isDue = mustLook || nextDeadline.map { $0 <= now } ?? false
-        mustLook = false
+        let isDue = isRequested || nextDeadline.map { $0 <= now } ?? false
+        isRequested = false
         due.removeAll { $0 <= now }
         if isDue { lastSent = now }
         return isDue

@@ -25,7 +25,7 @@ public struct DeviceDirectoryLimits: Sendable {
 }
 
 /// An address and port of a device.
-public struct DevicePlace: Sendable, Hashable {
+public struct DeviceEndpoint: Sendable, Hashable {
     public var address: IPAddress
     public var port: Int
 
@@ -44,7 +44,7 @@ public struct DeviceDialID: Sendable, Hashable {
 /// A `register` request to send. No byte of it may be sent before the server's certificate has the fingerprint.
 public struct DeviceDial: Sendable, Equatable {
     public var fingerprint: Fingerprint
-    public var place: DevicePlace
+    public var place: DeviceEndpoint
     /// The announced name, for the text of a ghost; empty without an announcement.
     var name: String
 
@@ -124,14 +124,14 @@ public struct DeviceRow: Sendable {
     /// Untrusted text.
     public var name: String
     public var version: String?
-    public var places: [DevicePlace]
+    public var places: [DeviceEndpoint]
     /// When the certificate was last proven.
     public var provenAt: ContinuousClock.Instant?
     /// The reason of a ghost, the end of a sentence.
     public var why: String?
 
     init(
-        fingerprint: Fingerprint?, state: State, name: String, version: String?, places: [DevicePlace],
+        fingerprint: Fingerprint?, state: State, name: String, version: String?, places: [DeviceEndpoint],
         provenAt: ContinuousClock.Instant?
     ) {
         self.fingerprint = fingerprint

@@ -13,11 +13,11 @@ public struct DeviceDirectory {
         /// A dial ended.
         case dialEnded(DeviceDialID, DeviceDialResult)
         /// Another request to a device failed.
-        case requestFailed(Fingerprint, at: DevicePlace, DeviceDialResult)
+        case requestFailed(Fingerprint, at: DeviceEndpoint, DeviceDialResult)
         /// A device proved its certificate as the client of a request. `info` is its own description in that request; `nil` without one.
         case proved(DeviceProof, info: DeviceInfo?)
         /// The trusted devices, and the addresses at which they answered last.
-        case known([Fingerprint: [DevicePlace]])
+        case known([Fingerprint: [DeviceEndpoint]])
         /// The devices for which outbox rows wait.
         case waiting(Set<Fingerprint>)
         /// The addresses of this machine's interfaces.
@@ -50,7 +50,7 @@ public struct DeviceDirectory {
     private var nextDial: UInt64 = 1
     /// The instants of recent dials, oldest first, at most `dialsPerSecond`.
     private var recentDials: [Instant] = []
-    private var known: [Fingerprint: [DevicePlace]] = [:]
+    private var known: [Fingerprint: [DeviceEndpoint]] = [:]
     private var waiting: Set<Fingerprint> = []
     /// Devices to probe once dials are free: a user looked, or one of their addresses failed.
     private var mustProbe: Set<Fingerprint> = []
@@ -65,7 +65,7 @@ public struct DeviceDirectory {
         /// Its own description, from the last proven connection.
         var info: DeviceInfo
         /// Addresses at which it answered or may answer, best first, at most `placesPerDevice`.
-        var places: [DevicePlace]
+        var places: [DeviceEndpoint]
         var provenAt: Instant
         /// Whether the last probe failed since `provenAt`.
         var hasFailed = false
@@ -97,7 +97,7 @@ public struct DeviceDirectory {
         case .waiting(let waiting):
             let more = waiting.subtracting(self.waiting)
             self.waiting = waiting
-            if !more.isEmpty { announcements.look(now) }
+            if !more.isEmpty { announcements.request(now) }
             for fingerprint in more where devices[fingerprint] == nil { dialKnown(fingerprint, now, &outputs) }
         case .interfaces(let networks):
             guard networks != self.networks else { break }
@@ -105,7 +105,7 @@ public struct DeviceDirectory {
             announcements.burst(now)
         case .announce: announcements.burst(now)
         case .looked:
-            announcements.look(now)
+            announcements.request(now)
             mustProbe = Set(devices.keys)
         case .hiding(let isHiding): self.isHiding = isHiding
         case .tick: break
@@ -150,7 +150,7 @@ public struct DeviceDirectory {
         guard let port = info.port, port >= LocalSendLimits.lowestPort else {
             return addGhost(.invalid, fingerprint, source, name: info.alias, "announces no port, or one below 1024", now, &outputs)
         }
-        let place = DevicePlace(address: source, port: port)
+        let place = DeviceEndpoint(address: source, port: port)
         let isTrusted = known[fingerprint] != nil
         if isHiding, !(isTrusted && waiting.contains(fingerprint)) {
             guard devices[fingerprint] == nil else { return }
@@ -187,7 +187,7 @@ public struct DeviceDirectory {
         ((known[fingerprint] ?? []) + (devices[fingerprint]?.places ?? [])).contains { $0.address == address }
     }
 
-    private func mayDial(_ place: DevicePlace, isTrusted: Bool, _ now: Instant) -> Bool {
+    private func mayDial(_ place: DeviceEndpoint, isTrusted: Bool, _ now: Instant) -> Bool {
         // One dial at a time for each address, so that a host cannot occupy all of them.
         guard !dials.values.contains(where: { $0.place.address == place.address }) else { return false }
         let spare = isTrusted ? 0 : limits.dialsForTrusted
@@ -269,7 +269,7 @@ public struct DeviceDirectory {
         let before = devices[proof.fingerprint]
         guard var device = before ?? info.map({ Device(info: $0, places: [], provenAt: now, isUp: false) }) else { return }
         if before == nil, devices.count >= limits.devices, !makeRoom() { return }
-        let place = port.flatMap { $0 >= LocalSendLimits.lowestPort ? DevicePlace(address: proof.address, port: $0) : nil }
+        let place = port.flatMap { $0 >= LocalSendLimits.lowestPort ? DeviceEndpoint(address: proof.address, port: $0) : nil }
         if let place {
             // The place in use stays while the device answers there. The new one is tried when that fails.
             let answers = device.isUp && !device.hasFailed && now - device.provenAt < limits.freshFor

@@ -8,8 +8,8 @@ public struct FailureBackoff<Key: Hashable & Sendable>: Sendable {
     public init() {}
 
     /// Maximum number of suspended keys.
-    public static var most: Int { 1_000 }
-    public static var length: Duration { .seconds(180) }
+    public static var maximumKeys: Int { 1_000 }
+    public static var duration: Duration { .seconds(180) }
 
     public var count: Int { ends.count }
 
@@ -21,8 +21,8 @@ public struct FailureBackoff<Key: Hashable & Sendable>: Sendable {
     @discardableResult
     public mutating func begin(_ key: Key, now: Instant) -> Instant {
         ends = ends.filter { $0.value > now }
-        if ends.count >= Self.most, let first = ends.min(by: { $0.value < $1.value }) { ends[first.key] = nil }
-        let end = now + Self.length
+        if ends.count >= Self.maximumKeys, let first = ends.min(by: { $0.value < $1.value }) { ends[first.key] = nil }
+        let end = now + Self.duration
         ends[key] = end
         return end
     }

@@ -37,7 +37,7 @@ final class IdentityConflicts {
             level: isOwn || node.registry.isTrusted(peer) ? .notice : .debug, "one machine uses this identity again",
             metadata: ["peer.id": "\(peer)"])
         node.deliver { $0.holdsChanged(of: isOwn ? nil : peer, $1) }
-        if isOwn { node.invitations.mayAcceptMore(node) }
+        if isOwn { node.capacityNotifier.mayAcceptMore(node) }
         node.wakeWaiters()
         node.notifyWatchers()
     }

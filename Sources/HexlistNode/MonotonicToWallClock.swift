@@ -16,7 +16,7 @@ struct MonotonicToWallClock: Sendable {
     init(wall: Int64, steady: Instant) { (self.wall, self.steady) = (wall, steady) }
 
     /// Updates the offset if the wall clock was set.
-    mutating func look(wall: Int64, steady: Instant) {
+    mutating func update(wall: Int64, steady: Instant) {
         if abs(wall - milliseconds(of: steady)) > Self.tolerance { self = MonotonicToWallClock(wall: wall, steady: steady) }
     }
 

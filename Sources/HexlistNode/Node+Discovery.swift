@@ -25,7 +25,7 @@ extension Node {
             transfers.peerIsUp(peer)
             events.record(.peerUp, peer: peer, from: comings(of: peer), self)
         case .down(let peer):
-            invitations.peerLeft(peer, self)
+            capacityNotifier.peerLeft(peer, self)
             events.record(.peerDown, peer: peer, from: comings(of: peer), self)
         case .conflict(let peer): conflicts.began(with: peer, self)
         case .conflictEnded(let peer): conflicts.ended(with: peer, self)

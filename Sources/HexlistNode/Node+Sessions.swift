@@ -102,7 +102,7 @@ extension Node {
         deliver { $0.pump(session, to: peer, $1) }
         if hello.servesFiles { transfers.peerCame(peer) }
         pairingDriver.sessionsChanged(of: peer, self)
-        if invitations.take(peer) { sendHello(session, always: true) }
+        if capacityNotifier.take(peer) { sendHello(session, always: true) }
     }
 
     /// The log level for sessions of a key: `debug` for strangers, which could fill the log.
@@ -196,7 +196,7 @@ extension Node {
         if !finder.directory.contains(peer) {
             registry.forgetKey(of: peer)
             alerts.forget(peer)
-            invitations.peerLeft(peer, self)
+            capacityNotifier.peerLeft(peer, self)
         }
         links[peer]?.sessions.remove(at: index)
         let others = links[peer]?.sessions ?? []

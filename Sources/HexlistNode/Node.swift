@@ -37,7 +37,7 @@ public actor Node {
     let registry: PeerRegistry
     let sessions: SessionTable
     let duplicates: DuplicateChallenges
-    let invitations = Invitations()
+    let capacityNotifier = CapacityNotifier()
     var dialBacks = DialBackLimits()
     let pairingDriver: PairingDriver
     let maintenance = Maintenance()
@@ -218,7 +218,7 @@ public actor Node {
         for session in sessions.values { sendHello(session) }
         endUninvited()
         let takesOthers = configuration.receiveFrom != old.receiveFrom || configuration.announce != old.announce
-        if takesOthers || configuration.limits != old.limits { invitations.mayAcceptMore(self) }
+        if takesOthers || configuration.limits != old.limits { capacityNotifier.mayAcceptMore(self) }
         sessions.limits = SessionLimits(configuration.limits)
         await devices.reconfigured(from: old, self)
         notifyWatchers()
@@ -260,7 +260,7 @@ public actor Node {
                 node.transfers.sharesChanged()
             }
             if change.contains(.room) {
-                node.invitations.mayAcceptMore(node)
+                node.capacityNotifier.mayAcceptMore(node)
                 node.transfers.hexesDeleted()
             }
         }
@@ -268,7 +268,7 @@ public actor Node {
 
     /// Converts instants of the monotonic clock for display.
     func times() -> MonotonicToWallClock {
-        wallTimes.look(wall: clocks.milliseconds, steady: clocks.now)
+        wallTimes.update(wall: clocks.milliseconds, steady: clocks.now)
         return wallTimes
     }
 

@@ -55,7 +55,7 @@ public struct Peers: Sendable {
                 if trust == .trusted { contact.endpoints = node.devices.endpoints(of: before.fingerprint, node) }
                 try await node.store.setTrust(trust, of: contact, name: name, at: at)
                 await node.registry.reload(node)
-                node.invitations.mayAcceptMore(node)
+                node.capacityNotifier.mayAcceptMore(node)
                 if let device = before.fingerprint { node.devices.requests.unanswered.trustChanged(of: device, to: trust, node) }
                 node.notifyWatchers()
                 return node.peerList.view(of: peer) ?? before
@@ -90,7 +90,7 @@ public struct Peers: Sendable {
             try await node.store.change(change, of: node.peerList.contact(peer, before), at: node.clocks.milliseconds)
             await node.registry.reload(node)
             if let pin = change.pin { node.devices.pinChanged(to: pin.isEmpty ? nil : pin, of: peer, node) }
-            if change.receive != nil { node.invitations.mayAcceptMore(node) }
+            if change.receive != nil { node.capacityNotifier.mayAcceptMore(node) }
             node.notifyWatchers()
             return node.peerList.view(of: peer) ?? before
         }
@@ -148,16 +148,16 @@ extension Node {
             own: id, registry: registry, finder: finder, devices: devices, times: times(), now: clocks.milliseconds, steady: clocks.now)
     }
 
-    /// Applies a trust change to the sessions, invitations and deliveries of a peer. A peer that is trusted now may send the hexes that were
-    /// refused before, and probably trusts this node too. Quota used by its held hexes may be free for other peers now.
+    /// Applies a trust change to the sessions, capacity notices and deliveries of a peer. A peer that is trusted now may send the hexes
+    /// that were refused before, and probably trusts this node too. Quota used by its held hexes may be free for other peers now.
     func trustChanged(of peer: PeerID, to trust: Trust) {
         applyTrust(trust, toSessionsOf: peer)
-        invitations.forget(peer)
+        capacityNotifier.forget(peer)
         if trust == .trusted {
-            invitations.invite(peer, self)
+            capacityNotifier.notify(peer, self)
             deliver { $0.trustBegan(peer, $1) }
         }
-        invitations.mayAcceptMore(self)
+        capacityNotifier.mayAcceptMore(self)
     }
 
     /// Applies a trust change to all sessions of a peer, also those still before Hello: sends a new Hello, or ends them.

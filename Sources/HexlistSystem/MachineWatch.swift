@@ -50,12 +50,12 @@ public final class MachineWatch: Sendable {
 
     /// - Parameter descriptor: a descriptor that becomes readable on a change, or -1 if it could not be created. Closed when the watch
     ///   ends.
-    private func watch(_ descriptor: Int32, _ look: @escaping @Sendable (Int32) -> Void) {
+    private func watch(_ descriptor: Int32, _ readEvents: @escaping @Sendable (Int32) -> Void) {
         guard descriptor >= 0 else { return }
         let source = DispatchSource.makeReadSource(fileDescriptor: descriptor, queue: queue)
         source.setEventHandler {
             hexlist_drain(descriptor)
-            look(descriptor)
+            readEvents(descriptor)
         }
         source.setCancelHandler { close(descriptor) }
         state.withLock { $0.sources.append(source) }

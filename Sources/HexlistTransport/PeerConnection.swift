@@ -141,7 +141,7 @@ public final class PeerConnection: @unchecked Sendable {
             eventLoop.assertInEventLoop()
             decoder.limit = newValue
             guard allowsLongFrames else { return }
-            try? channel.syncOptions?.setOption(.recvAllocator, value: ReadBufferAllocator(most: SocketOptions.longReadBytes))
+            try? channel.syncOptions?.setOption(.recvAllocator, value: ReadBufferAllocator(maximumBytes: SocketOptions.longReadBytes))
         }
     }
 
@@ -284,9 +284,9 @@ public final class PeerConnection: @unchecked Sendable {
     }
 
     private func send(_ piece: ByteBuffer, on context: ChannelHandlerContext, _ taken: EventLoopPromise<Void>? = nil) {
-        let most = allowsLongFrames ? Self.longWriteBytes : Self.shortWriteBytes
+        let maximumBytes = allowsLongFrames ? Self.longWriteBytes : Self.shortWriteBytes
         var piece = piece
-        while isTLS, piece.readableBytes > most, let part = piece.readSlice(length: most) {
+        while isTLS, piece.readableBytes > maximumBytes, let part = piece.readSlice(length: maximumBytes) {
             context.writeAndFlush(NIOAny(part), promise: nil)
         }
         context.writeAndFlush(NIOAny(piece), promise: taken)

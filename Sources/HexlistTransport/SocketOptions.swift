@@ -45,24 +45,24 @@ enum SocketOptions {
 /// small, and the later ones are larger and not kept.
 struct ReadBufferAllocator: RecvByteBufferAllocator {
     private static let firstBytes = 1 << 10
-    private let most: Int
+    private let maximumBytes: Int
     private var next: Int
 
     init() {
-        most = SocketOptions.readBytes
+        maximumBytes = SocketOptions.readBytes
         next = Self.firstBytes
     }
 
     /// For a channel that has read before.
-    init(most: Int) {
-        self.most = most
+    init(maximumBytes: Int) {
+        self.maximumBytes = maximumBytes
         next = SocketOptions.readBytes
     }
 
     func buffer(allocator: ByteBufferAllocator) -> ByteBuffer { ByteBufferAllocator().buffer(capacity: next) }
 
     mutating func record(actualReadBytes: Int) -> Bool {
-        next = actualReadBytes < SocketOptions.readBytes ? SocketOptions.readBytes : most
+        next = actualReadBytes < SocketOptions.readBytes ? SocketOptions.readBytes : maximumBytes
         return true
     }
 

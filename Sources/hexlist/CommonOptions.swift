@@ -99,7 +99,7 @@ struct HexID: ExpressibleByArgument {
 }
 
 /// The number of a hex, or of one of its links: `7`, or `7.2` for the second link of hex 7.
-struct LinkID: ExpressibleByArgument, Equatable {
+struct HexOrLinkID: ExpressibleByArgument, Equatable {
     var hex: Int64
     /// The number of the link, from 1; `nil` for the hex itself.
     var link: Int?

@@ -44,11 +44,11 @@ extension FileText {
 
 /// The word for the state of an outbox row. A delivered hex with files has the state of its files, because the files themselves were not
 /// delivered with it.
-struct RowState {
+struct OutboxStateText {
     let word: String
     let style: Terminal.Style
 
-    init(_ row: RowReason) {
+    init(_ row: OutboxRowExplanation) {
         guard row.state == .stored, !row.isDelivered, let files = row.files else {
             (word, style) = (row.isDelivered ? "delivered" : row.state.rawValue, row.state.style)
             return
@@ -70,7 +70,7 @@ enum FileAdvice {
     /// Returns one line for all trusted recipients together, and one for each other recipient that can receive the hex.
     /// - Parameter areCopied: whether Hexlist has copies of the files, so that the originals may change.
     static func of(_ outcomes: [SendOutcome], areCopied: Bool) -> [String] {
-        let offered = outcomes.filter { $0.files?.state.known == .offered }.map(RowReason.init)
+        let offered = outcomes.filter { $0.files?.state.known == .offered }.map(OutboxRowExplanation.init)
         let able = offered.filter { $0.fileAdvice == nil }
         var advice = offered.compactMap(\.fileAdvice)
         if let first = able.first {

@@ -38,7 +38,7 @@ struct LinkList {
         try output.cut(cursor)
         try output.flush()
         if listed == 0, !output.json { StandardError.note("No \(page.after == nil ? "" : "more ")links.") }
-        if let cursor { StandardError.note(MoreNote.text(cursor)) }
+        if let cursor { StandardError.note(NextPageHint.text(cursor)) }
         if behind > 0 {
             StandardError.note("\(HumanText.count(behind, "hex is", "hexes are")) not indexed yet: links may be listed twice.")
         }

@@ -45,13 +45,13 @@ struct SendNotes {
     }
 
     static func line(_ row: OutboxView) -> String {
-        let reason = RowReason(row)
+        let reason = OutboxRowExplanation(row)
         return "Waiting for \(reason.peer): \(reason.why). Ctrl-C stops waiting; it stays in the outbox."
     }
 
     /// Prints the reasons why rows were not delivered, with advice.
     func explain(_ outcomes: [SendOutcome], _ client: HexlistClient) async {
-        let left = outcomes.filter { RowReason($0).advice != nil }
+        let left = outcomes.filter { OutboxRowExplanation($0).advice != nil }
         // The list of peers is only needed to find another peer with the name of an offline one.
         let isAway = left.prefix(Self.noteLimit).contains { $0.waitingFor?.known == .peer }
         let known = isAway ? (try? await client.peers(all: true)) ?? [] : []
@@ -64,7 +64,7 @@ struct SendNotes {
     /// Returns the lines of advice for one row.
     /// - Parameter known: all peers if the row waits for an offline peer; otherwise empty.
     static func advice(_ outcome: SendOutcome, _ known: [PeerView]) -> [String] {
-        var lines = [RowReason(outcome).advice].compactMap(\.self)
+        var lines = [OutboxRowExplanation(outcome).advice].compactMap(\.self)
         guard outcome.waitingFor?.known == .peer, let gone = known.first(where: { $0.uuid == outcome.peer && $0.state != .ghost }) else {
             return lines
         }

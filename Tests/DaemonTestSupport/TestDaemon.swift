@@ -19,7 +19,7 @@ public struct TestDaemon: Sendable {
     public let supervisor: NodeSupervisor
     public let client: HexlistClient
     public let socket: String
-    public let configuration: ConfigurationInForce
+    public let configuration: EffectiveConfiguration
     public let hookFaults: HookFaults
 
     /// Runs `body` with one daemon per name. The daemons find each other through an in-memory discovery.
@@ -43,8 +43,8 @@ public struct TestDaemon: Sendable {
             configuration.port = 0
             var logger = Logger(label: name)
             logger.logLevel = .critical
-            let guests = GuestServer(loop: group.next())
-            let guestPort = GuestPort(server: guests)
+            let guests = GuestSessions(loop: group.next())
+            let guestPort = GuestConnections(server: guests)
             let make: NodeSupervisor.Maker = { [logger] identity, configuration in
                 try Node(
                     configuration: configuration, identity: identity, store: store, discovery: InMemoryDiscovery(link: link),
@@ -58,7 +58,7 @@ public struct TestDaemon: Sendable {
             let hookFaults = HookFaults()
             var inEffect = Settings(name: name)
             inEffect.node.files.downloads = "\(folder.path)/downloads"
-            let inForce = ConfigurationInForce(path: "\(folder.path)/config.yaml", inEffect)
+            let inForce = EffectiveConfiguration(path: "\(folder.path)/config.yaml", inEffect)
             let api = APIContext(
                 supervisor: supervisor, stateFolder: folder.path,
                 autostart: Autostart(configurationHome: folder.path, environment: [:]), desktop: DesktopSession(environment: [:]),

@@ -8,10 +8,10 @@ import Testing
 struct BulkShapeTests {
     private static let uuid = PeerID(UUIDBytes(high: 0x5E3C_1234_0000_8000, low: 0x8000_0000_0000_000A))
 
-    private func check(_ line: BulkLine, _ json: String) throws {
+    private func check(_ line: BulkReplyLine, _ json: String) throws {
         #expect(line.jsonText == json)
         #expect(line.lineBytes == Array("\(json)\n".utf8))
-        #expect(try BulkLine(jsonBytes: Array(json.utf8)) == line)
+        #expect(try BulkReplyLine(jsonBytes: Array(json.utf8)) == line)
     }
 
     @Test func lines() throws {
@@ -40,11 +40,12 @@ struct BulkShapeTests {
 
     @Test("an unknown type of line is ignored; a known type without a required member is an error")
     func tolerance() throws {
-        #expect(try BulkLine(jsonBytes: Array(#"{"weather":{"rain":1}}"#.utf8)) == .other(JSONValue(parsing: #"{"weather":{"rain":1}}"#)))
+        #expect(
+            try BulkReplyLine(jsonBytes: Array(#"{"weather":{"rain":1}}"#.utf8)) == .other(JSONValue(parsing: #"{"weather":{"rain":1}}"#)))
         let more = #"{"line":1,"code":"c","message":"m","more":[]}"#
-        #expect(try BulkLine(jsonBytes: Array(more.utf8)) == .refused(BulkRefusal(line: 1, code: "c", message: "m")))
+        #expect(try BulkReplyLine(jsonBytes: Array(more.utf8)) == .refused(BulkRefusal(line: 1, code: "c", message: "m")))
         for json in ["[]", "1", #"{"line":1,"code":"c"}"#, #"{"summary":{}}"#, #"{"progress":1}"#, #"{"outboxID":1}"#] {
-            #expect(throws: JSONFault.self) { try BulkLine(jsonBytes: Array(json.utf8)) }
+            #expect(throws: JSONFault.self) { try BulkReplyLine(jsonBytes: Array(json.utf8)) }
         }
     }
 

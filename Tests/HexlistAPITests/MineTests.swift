@@ -83,11 +83,11 @@ struct MineTests {
             let edited = try await client.editMine(
                 hex.id, MineEditRequest(color: "#112233", links: [LinkEdit(from: 2), LinkEdit(url: "c")]))
             #expect(edited.links?.map(\.url) == ["https://b.example", "c"] && edited.color == "#112233")
-            let alone = try await client.moveMine(hex.id, MineMove(into: nil))
+            let alone = try await client.moveMine(hex.id, MineMoveRequest(into: nil))
             #expect(alone.parent == nil)
             #expect(try await client.hexes(.init(location: "mine"), limit: 9).items.map(\.id) == [hex.id, folder.id])
-            _ = try await client.moveMine(hex.id, MineMove(into: folder.id))
-            let cycle = await #expect(throws: HexlistError.self) { _ = try await client.moveMine(folder.id, MineMove(into: hex.id)) }
+            _ = try await client.moveMine(hex.id, MineMoveRequest(into: folder.id))
+            let cycle = await #expect(throws: HexlistError.self) { _ = try await client.moveMine(folder.id, MineMoveRequest(into: hex.id)) }
             #expect(cycle?.code == .badRequest && cycle?.message.contains("which is inside it") == true)
             let missing = await #expect(throws: HexlistError.self) { _ = try await client.addMine(Array("{}".utf8), into: 999) }
             #expect(missing?.code == .notFound)

@@ -190,7 +190,7 @@ struct ShapeTests {
         try check(PeerChange(alias: .set("a")), #"{"alias":"a"}"#)
         try check(PeerChange(receive: .held, notify: false), #"{"receive":"held","notify":false}"#)
         try check(PeerChange(alias: .set("a"), receive: .inbox), #"{"alias":"a","receive":"inbox"}"#)
-        try check(GroupPeers(peers: ["ada", "@x"]), #"{"peers":["ada","@x"]}"#)
+        try check(GroupPeersRequest(peers: ["ada", "@x"]), #"{"peers":["ada","@x"]}"#)
         try check(TrustRequest(fingerprint: "AB"), #"{"fingerprint":"AB"}"#)
         try check(TrustRequest(fingerprint: "AB", name: "Bob"), #"{"fingerprint":"AB","name":"Bob"}"#)
         try check(HexPatch(hexes: .ids([3]), unread: false), #"{"ids":[3],"unread":false}"#)

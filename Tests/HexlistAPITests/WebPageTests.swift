@@ -293,12 +293,12 @@ import Testing
     }
 
     @Test("drafts are bounded in number and time") func draftBounds() {
-        var table = OfferablePaths()
+        var table = DraftPaths()
         let now = ContinuousClock.now
         for number in 0..<17 { _ = table.add(["/files/\(number)"], id: "id\(number)", now: now, time: .now) }
         #expect(table.find("id0", now: now) == nil)
         #expect(table.find("id16", now: now)?.paths == ["/files/16"])
-        #expect(table.find("id16", now: now + OfferablePaths.lifetime) == nil)
+        #expect(table.find("id16", now: now + DraftPaths.lifetime) == nil)
     }
 
     @Test("bodies and heads have the local API's bounds") func bounds() async throws {

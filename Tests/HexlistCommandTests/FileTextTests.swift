@@ -27,7 +27,7 @@ struct FileTextTests {
         ] as [(String, String?)])
     func extra(json: String, rest: String?) throws {
         let child = ChildJSON(id: 2, senderUUID: "", senderName: "", description: "", color: "", links: [Self.file])
-        #expect(FileExtra.rest(try JSONValue(parsing: json), [Self.page, Self.file], [child])?.text == rest)
+        #expect(LinkedFileMembers.rest(try JSONValue(parsing: json), [Self.page, Self.file], [child])?.text == rest)
     }
 
     @Test(
@@ -50,7 +50,7 @@ struct FileTextTests {
             outboxID: 7, messageID: MessageID(.nil), peer: PeerID(.nil), state: state, attempts: 1, createdAt: Timestamp(milliseconds: 0),
             bytes: 10)
         row.files = files
-        #expect(RowState(RowReason(row)).word == word && RowReason(row).why == why)
+        #expect(OutboxStateText(OutboxRowExplanation(row)).word == word && OutboxRowExplanation(row).why == why)
     }
 
     @Test("file names are in natural order")
@@ -111,8 +111,10 @@ struct FileTextTests {
 
     @Test func size() throws {
         let extra = try JSONValue(parsing: #"{"links":{"1":{"size":6}},"children":{"0":{"links":{"0":{"size":-7}}}}}"#)
-        #expect(FileExtra.size(extra, link: 1) == 6 && FileExtra.size(extra, link: 0) == nil && FileExtra.size(nil, link: 0) == nil)
-        #expect(FileExtra.size(FileExtra.child(extra, 0), link: 0) == nil)
+        #expect(
+            LinkedFileMembers.size(extra, link: 1) == 6 && LinkedFileMembers.size(extra, link: 0) == nil
+                && LinkedFileMembers.size(nil, link: 0) == nil)
+        #expect(LinkedFileMembers.size(LinkedFileMembers.child(extra, 0), link: 0) == nil)
     }
 
     @Test("the next steps of the browser setup name the extension's folder")

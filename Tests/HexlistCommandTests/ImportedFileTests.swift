@@ -106,7 +106,7 @@ import Testing
         #expect(ImportText.repeated(file.repeated) == "1 link has the address of an earlier link in the file: `https://A.example/#top`.")
         #expect(ImportText.repeated(.init()) == nil && ImportText.respelled(ImportResult()) == nil)
         let result = ImportResult(
-            unchanged: 1, respelled: 2, respellings: [RespellingJSON(url: "https://A.example", stored: "https://a.example")])
+            unchanged: 1, respelled: 2, respellings: [EquivalentLinkJSON(url: "https://A.example", stored: "https://a.example")])
         #expect(
             ImportText.respelled(result) == "Left out, same address: `https://A.example` (has `https://a.example`), and 1 more.")
         #expect(ImportText.summary(result, links: 2).contains("2 links left out because the hex has the address in another spelling"))

@@ -128,10 +128,10 @@ struct MineTests {
     func tags() throws {
         #expect(MineText.tags(["a", "B"], adding: ["b", "c", "C"], removing: ["A"]) == ["B", "c"])
         #expect(MineText.tags([], adding: [], removing: ["x"]) == [])
-        let target = try #require(LinkID(argument: "7.2"))
-        #expect(target.hex == 7 && target.link == 2 && LinkID(argument: "7")?.link == nil)
-        for text in ["", ".", "7.", "7.0", "7.-1", ".2", "7.2.3", "0.1", "a"] { #expect(LinkID(argument: text) == nil, "\(text)") }
+        let target = try #require(HexOrLinkID(argument: "7.2"))
+        #expect(target.hex == 7 && target.link == 2 && HexOrLinkID(argument: "7")?.link == nil)
+        for text in ["", ".", "7.", "7.0", "7.-1", ".2", "7.2.3", "0.1", "a"] { #expect(HexOrLinkID(argument: text) == nil, "\(text)") }
         #expect(MineTagCommand.report(["a", "b"], target) == "Link 2 of hex 7 is tagged a, b.")
-        #expect(MineTagCommand.report([], try #require(LinkID(argument: "7"))) == "Hex 7 has no tags.")
+        #expect(MineTagCommand.report([], try #require(HexOrLinkID(argument: "7"))) == "Hex 7 has no tags.")
     }
 }

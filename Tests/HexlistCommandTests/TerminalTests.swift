@@ -136,9 +136,9 @@ struct TerminalTests {
 
     @Test("a truncated list names the command for the rest")
     func more() {
-        #expect(MoreNote.text("11", ["/usr/bin/hexlist", "inbox", "--limit", "4"]) == "More: hexlist inbox --limit 4 --after 11")
+        #expect(NextPageHint.text("11", ["/usr/bin/hexlist", "inbox", "--limit", "4"]) == "More: hexlist inbox --limit 4 --after 11")
         #expect(
-            MoreNote.text("7", ["hexlist", "search", "a b", "--after", "11", "--after=12"])
+            NextPageHint.text("7", ["hexlist", "search", "a b", "--after", "11", "--after=12"])
                 == "More: hexlist search 'a b' --after 7")
     }
 

@@ -36,7 +36,7 @@ struct ConfigurationTests {
         let (old, new) = (try load(""), try load("files.downloads: /srv/files\nfiles.copyBelow: 9\n"))
         #expect(old.node.files.downloads == "/home/a/Downloads" && new.node.files.downloads == "/srv/files")
         #expect(old.needingRestart(comparedWith: new).isEmpty)
-        let inForce = ConfigurationInForce(path: "", old)
+        let inForce = EffectiveConfiguration(path: "", old)
         #expect(inForce.downloadFolder == "/home/a/Downloads" && inForce.took(new).isEmpty && inForce.downloadFolder == "/srv/files")
         #expect(inForce.shape(port: 1).items.first { $0.key == "files.downloads" }?.value == "/srv/files")
     }
@@ -117,7 +117,7 @@ struct ConfigurationTests {
     func inForce() throws {
         let settings = try load(
             "name: a\npeers: [bob.example, 'fd00::1']\n", environment: ["HEXLIST_TRANSPORT": "tls+plain"], commandLine: ["port": "0"])
-        let shape = ConfigurationInForce(path: "config.yaml", settings).shape(port: 31_000)
+        let shape = EffectiveConfiguration(path: "config.yaml", settings).shape(port: 31_000)
         func item(_ key: String) -> SettingJSON? { shape.items.first { $0.key == key } }
         #expect(shape.items.map(\.key) == SettingKey.all.map(\.name))
         #expect(item("name") == SettingJSON(key: "name", value: "a", source: .file, line: 1, variable: "HEXLIST_NAME"))

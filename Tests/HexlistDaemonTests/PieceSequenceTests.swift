@@ -56,7 +56,7 @@ import Testing
     @Test("a cut piece leaves no bytes in the file") func file() async throws {
         try await TemporaryFolder.with { folder in
             let guests = ArrivalFolder(path: "\(folder.path)/guests")
-            let part = try GuestPart(session: "a", size: 9, in: guests, modified: 0, minimumFree: 0)
+            let part = try GuestUpload(session: "a", size: 9, in: guests, modified: 0, minimumFree: 0)
             func piece(_ text: String, length: Int64? = nil) throws -> Int64? {
                 let attempt = try accepted(part.begin(at: part.at, length: length ?? Int64(text.utf8.count)))
                 #expect(try part.append(ByteBuffer(string: text), of: attempt))
@@ -70,8 +70,8 @@ import Testing
             #expect(try String(contentsOfFile: guests.path(of: "a", name: finished.name), encoding: .utf8) == "abcdefghi")
             let sha256 = "19cc02f26df43cc571bc9ed7b0c4d29224a3ec229529221725ef76d021c8326f"
             #expect(Hexadecimal.encode(finished.sha256).lowercased() == sha256)
-            #expect(try GuestPart(session: "b", size: 0, in: guests, modified: 0, minimumFree: 0).finished != nil)
-            #expect(throws: FileFault.diskFull) { try GuestPart(session: "c", size: 1, in: guests, modified: 0, minimumFree: .max) }
+            #expect(try GuestUpload(session: "b", size: 0, in: guests, modified: 0, minimumFree: 0).finished != nil)
+            #expect(throws: FileFault.diskFull) { try GuestUpload(session: "c", size: 1, in: guests, modified: 0, minimumFree: .max) }
             part.discard()
             #expect(!guests.contains(finished.name, of: "a"))
         }

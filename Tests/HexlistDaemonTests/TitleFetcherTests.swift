@@ -196,24 +196,24 @@ import Testing
             var hex = HexContent()
             hex.links = ["\(url)/503"].map { LinkContent(url: hex.add($0), linkDescription: .empty, service: hex.add("Unknown")) }
             _ = try await fetcher.store.addMine(hex, wantsTitles: true, at: 1)
-            for attempt in 1...WantedTitle.attempts + 1 {
+            for attempt in 1...PendingTitle.attempts + 1 {
                 let run = TitleFetcher(
                     store: fetcher.store, client: fetcher.client, signal: TitleSignal(), isOn: { true }, isAllowed: fetcher.isAllowed,
                     time: fetcher.time, logger: fetcher.logger)
                 try await withRun(run) {
-                    if attempt <= WantedTitle.attempts {
+                    if attempt <= PendingTitle.attempts {
                         try await eventually { server.requests.count == attempt }
                     } else {
                         try await eventually { try await fetcher.store.read { try $0.wantedTitles(notTriedIn: -1, limit: 1) }.isEmpty }
                     }
                 }
             }
-            #expect(server.requests.count == WantedTitle.attempts)
+            #expect(server.requests.count == PendingTitle.attempts)
             var silent = HexContent()
             silent.links = (0..<6).map { LinkContent(url: silent.add("\(url)/silence?\($0)"), linkDescription: .empty, service: .empty) }
             _ = try await fetcher.store.addMine(silent, wantsTitles: true, at: 1)
             try await withRun(fetcher) {
-                try await eventually { server.requests.count == WantedTitle.attempts + TitleFetcher.concurrency }
+                try await eventually { server.requests.count == PendingTitle.attempts + TitleFetcher.concurrency }
             }
             #expect(try await fetcher.store.read { try $0.wantedTitles(notTriedIn: -1, limit: 9) }.count == 6)
             // Turned off, nothing is requested.
@@ -226,7 +226,7 @@ import Testing
                 store: fetcher.store, client: fetcher.client, signal: TitleSignal(), isOn: isOff, isAllowed: fetcher.isAllowed,
                 time: fetcher.time, logger: fetcher.logger)
             try await withRun(off) { for await _ in asked { break } }
-            #expect(server.requests.count == WantedTitle.attempts + TitleFetcher.concurrency)
+            #expect(server.requests.count == PendingTitle.attempts + TitleFetcher.concurrency)
         }
     }
 

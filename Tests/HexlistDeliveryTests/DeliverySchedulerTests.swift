@@ -170,7 +170,7 @@ struct DeliverySchedulerTests {
     @Test("a courier without a slot sends beside those with one; its wait is that of its rows, and cancelled rows are withdrawn")
     func withoutSlot() async throws {
         try await TestHost.with(peers: 1) { host in
-            let (session, device) = (InMemoryCourier(), InMemoryCourier(promise: .delivered))
+            let (session, device) = (InMemoryCourier(), InMemoryCourier(guarantee: .delivered))
             let peer = Self.peers[1]
             await host.run { host in
                 device.takesSlot = false

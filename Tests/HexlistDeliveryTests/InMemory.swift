@@ -67,7 +67,7 @@ final class InMemoryOutbox: OutboxStore {
 ///
 /// `@unchecked`: used on its host's loop only.
 final class InMemoryCourier: Courier, @unchecked Sendable {
-    let promise: DeliveryGuarantee
+    let guarantee: DeliveryGuarantee
     var isOpen = true
     var frameLimit = ProtocolLimits.trustedFrameBytes
     var most = Int.max
@@ -77,7 +77,7 @@ final class InMemoryCourier: Courier, @unchecked Sendable {
     private(set) var batches: [[OutgoingHex]] = []
     private(set) var inFlight: Set<Int64> = []
 
-    init(promise: DeliveryGuarantee = .stored) { self.promise = promise }
+    init(guarantee: DeliveryGuarantee = .stored) { self.guarantee = guarantee }
 
     var sent: [Int64] { batches.flatMap { $0.map(\.id) } }
 

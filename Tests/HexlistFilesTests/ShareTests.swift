@@ -86,7 +86,7 @@ import Testing
     @Test("a long folder is read in steps of bounded size", arguments: FileOrder.allCases)
     func steps(order: FileOrder) async throws {
         try await TemporaryFolder.with { folder in
-            let count = 2 * FolderReading.entriesAtOnce + 100
+            let count = 2 * FolderPageReader.entriesAtOnce + 100
             for index in 0..<count { close(creat("\(folder.path)/\(index)", 0o600)) }
             guard case .folder(let list) = try ShareRoot(path: folder.path).open(.root) else { throw TestFault() }
             let reading = try list.reading(by: order)

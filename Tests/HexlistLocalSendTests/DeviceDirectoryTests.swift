@@ -87,7 +87,7 @@ private func dials(_ outputs: [DeviceDirectory.Output]) -> [DeviceDial] {
         let outputs = lab.announce(1)
         #expect(
             dials(outputs) == [
-                DeviceDial(fingerprint: fingerprint(1), place: DevicePlace(address: address("10.0.0.2"), port: 53_317), name: "")
+                DeviceDial(fingerprint: fingerprint(1), place: DeviceEndpoint(address: address("10.0.0.2"), port: 53_317), name: "")
             ])
         #expect(lab.row(1) == nil)
         #expect(lab.end(outputs, Lab.proof).contains(.up(fingerprint(1))))
@@ -100,7 +100,7 @@ private func dials(_ outputs: [DeviceDirectory.Output]) -> [DeviceDial] {
         let info = DeviceInfo(alias: "Pixel 9", fingerprint: fingerprint(1), port: isRegister ? 4_000 : nil)
         let outputs = lab.input(.proved(DeviceProof(fingerprint: fingerprint(1), address: address("10.0.0.2")), info: info))
         #expect(outputs == [.up(fingerprint(1))])
-        #expect(lab.row(1)?.places == (isRegister ? [DevicePlace(address: address("10.0.0.2"), port: 4_000)] : []))
+        #expect(lab.row(1)?.places == (isRegister ? [DeviceEndpoint(address: address("10.0.0.2"), port: 4_000)] : []))
     }
 
     @Test(
@@ -225,7 +225,7 @@ private func dials(_ outputs: [DeviceDirectory.Output]) -> [DeviceDial] {
         #expect(dials(outputs).count == lab.directory.limits.dialsAtOnce - 1, "one is reserved for trusted devices")
         #expect(lab.ghosts.contains(.unverified))
         #expect(lab.announce(900, at: "10.0.0.2").contains { if case .dial = $0 { true } else { false } } == false, "one for each address")
-        _ = lab.input(.known([fingerprint(901): [DevicePlace(address: address("10.0.0.250"), port: 53_317)]]))
+        _ = lab.input(.known([fingerprint(901): [DeviceEndpoint(address: address("10.0.0.250"), port: 53_317)]]))
         #expect(dials(lab.announce(901, at: "10.0.0.251")).isEmpty, "a claim from another address")
         #expect(dials(lab.announce(901, at: "10.0.0.250")).count == 1)
         // Dials that end at once are bounded by their rate.
@@ -265,7 +265,7 @@ private func dials(_ outputs: [DeviceDirectory.Output]) -> [DeviceDial] {
     @Test("a hiding machine sends nothing and asks only trusted devices for which rows wait") func hiding() {
         var lab = Lab()
         _ = lab.input(.hiding(true))
-        _ = lab.input(.known([fingerprint(1): [DevicePlace(address: address("10.0.0.2"), port: 53_317)]]))
+        _ = lab.input(.known([fingerprint(1): [DeviceEndpoint(address: address("10.0.0.2"), port: 53_317)]]))
         #expect(!lab.input(.announce).contains(.announce) && !lab.pass(.seconds(10)).contains(.announce))
         #expect(!lab.input(.looked).contains(.announce))
         #expect(dials(lab.announce(2)).isEmpty && lab.ghosts == [.unverified])

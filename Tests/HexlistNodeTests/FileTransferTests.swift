@@ -223,7 +223,7 @@ import Testing
             try plan.read(known: { _, _ in nil }, ends: 1, copies: copies) { _ in true }
             #expect(plan.rows.map(\.name) == ["c"] && plan.skipped.counts == [.changed: 2])
             #expect(plan.skipped.paths == ["a", "b"].map { "\(from.path)/\($0)" })
-            #expect(OfferLeftOut(plan.skipped).text.hasPrefix("2 changed or deleted meanwhile (not read: "))
+            #expect(SkippedEntries(plan.skipped).text.hasPrefix("2 changed or deleted meanwhile (not read: "))
             try Data("a".utf8).write(to: from.appending(path: "a"))
             var named = try OfferPlan(["a", "b"].map { from.appending(path: $0).path }, protecting: [])
             try change()

@@ -60,7 +60,7 @@ import Testing
             let key = "postings.\(one.id).\(second.id)"
             try await eventually { [node = one.node] in
                 let text = try await node.store.read { try $0.meta(key) } ?? ""
-                return Postings(text: text).all.reduce(0) { $0 + $1.rowCount } == rows.count
+                return PostedEnvelopes(text: text).all.reduce(0) { $0 + $1.rowCount } == rows.count
             }
             try await one.stop(removing: false)
             let contents = try Self.envelopes(for: second.id, folder).map {
@@ -149,16 +149,16 @@ extension Sequence {
     }
 }
 
-@Suite("Postings") struct PostingsTests {
-    private static func posting(_ number: UInt8, _ rows: [ClosedRange<Int64>], posts: Int = 1) throws -> Postings.Posting {
+@Suite("PostedEnvelopes") struct PostingsTests {
+    private static func posting(_ number: UInt8, _ rows: [ClosedRange<Int64>], posts: Int = 1) throws -> PostedEnvelopes.Posting {
         let id = try #require(Envelope.ID(Hexadecimal.encode(Array(repeating: number, count: 16))))
-        return Postings.Posting(file: EnvelopeFileName(postedAt: 1_000, id: id), rows: rows, bytes: 5_260, posts: posts)
+        return PostedEnvelopes.Posting(file: EnvelopeFileName(postedAt: 1_000, id: id), rows: rows, bytes: 5_260, posts: posts)
     }
 
     private static func id(_ number: UInt8) throws -> Envelope.ID { try posting(number, [1...1]).file.id }
 
     @Test("a receipt settles the rows of its frames, in parts and once") func parts() throws {
-        var postings = Postings()
+        var postings = PostedEnvelopes()
         postings.add(try Self.posting(1, [5...6, 9...9]))
         postings.add(try Self.posting(2, [10...10]))
         let rejection = Rejection(sequence: 2, code: .tooManyLinks, message: "m")
@@ -184,7 +184,7 @@ extension Sequence {
                 through: 3, status: .stored, rejected: [Rejection(sequence: 1, code: .tooLarge), Rejection(sequence: 1, code: .tooLarge)]),
         ])
     func impossible(_ receipt: Receipt) throws {
-        var postings = Postings()
+        var postings = PostedEnvelopes()
         postings.add(try Self.posting(1, [5...7]))
         let before = postings
         #expect(postings.settle(try Self.id(1), receipt).isEmpty && postings == before)
@@ -194,7 +194,7 @@ extension Sequence {
     @Test("rows are posted again after 1, 3, 7 and 14 days without a receipt, but not while the file is there") func repetition() throws {
         let day: Int64 = 86_400_000
         for (posts, days) in [(1, 1), (2, 3), (3, 7), (4, 14), (5, nil)] as [(Int, Int64?)] {
-            var postings = Postings()
+            var postings = PostedEnvelopes()
             postings.add(try Self.posting(1, [5...7], posts: posts))
             let due = 1_000 + (days ?? 59) * day
             #expect(postings.due(at: due - 1) { _ in false }.isEmpty)
@@ -207,16 +207,16 @@ extension Sequence {
     }
 
     @Test("the text in the store is read again; other lines are left out") func text() throws {
-        var postings = Postings()
+        var postings = PostedEnvelopes()
         postings.add(try Self.posting(1, [5...6, 9...9]))
         postings.add(try Self.posting(2, [10...10], posts: 3))
         _ = postings.settle(try Self.id(1), Receipt(through: 1, status: .stored))
-        #expect(Postings(text: postings.text) == postings)
+        #expect(PostedEnvelopes(text: postings.text) == postings)
         for line in [
             "", "x", "a 1 1 0 1-1", "\(postings.all[0].file) 1 0 0 1-1", "\(postings.all[0].file) 1 1 0 2-1",
             "\(postings.all[0].file) 1 1 0 1-99999999",
         ] {
-            #expect(Postings(text: line).all.isEmpty, "\(line)")
+            #expect(PostedEnvelopes(text: line).all.isEmpty, "\(line)")
         }
     }
 

@@ -43,8 +43,8 @@ import Testing
         #expect(receipts.map { $0.rejected.map(\.code) } == [[.unsupportedOperation], [.tooManyLinks]])
         #expect(try receipts.allSatisfy { $0.envelope == (try Self.id()).description })
         // As the sender reads them.
-        var postings = Postings()
-        postings.add(Postings.Posting(file: EnvelopeFileName(postedAt: 0, id: try Self.id()), rows: [11...15], bytes: 1, posts: 1))
+        var postings = PostedEnvelopes()
+        postings.add(PostedEnvelopes.Posting(file: EnvelopeFileName(postedAt: 0, id: try Self.id()), rows: [11...15], bytes: 1, posts: 1))
         let read = try Self.contents(receipts.map { String(decoding: LetterContents.frame($0), as: UTF8.self) })
         let results = read.receipts.flatMap { postings.settle($0.envelope, $0.receipt) }
         #expect(results.map(\.id) == [11, 12, 13, 14, 15] && postings.all.isEmpty)

@@ -8,12 +8,12 @@ import NIOPosix
 @testable import HexlistNode
 
 /// A host that dials nothing. It records the peers it was asked to dial.
-actor StandIn: InvitationsHost {
+actor StandIn: CapacityNotifierHost {
     nonisolated let eventLoop: any EventLoop
     nonisolated let clocks = Clocks.system
     private nonisolated let executor: any SerialExecutor
     let isStopping = false
-    let invitations = Invitations()
+    let capacityNotifier = CapacityNotifier()
     let registry: PeerRegistry
     var here: Set<PeerID> = []
     var inConflict: Set<PeerID> = []

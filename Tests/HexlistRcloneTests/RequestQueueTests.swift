@@ -101,9 +101,9 @@ import Testing
             let id = stage.begun[last]
             last += 1
             if case .retry = stage.end(id, .temporaryFailure) { stage.begun += stage.queue.ready(id) }
-            #expect(stage.queue.bookkeepingCount <= 2 * RequestQueue.maximumCount + 4 + FailureBackoff<RequestKey>.most)
+            #expect(stage.queue.bookkeepingCount <= 2 * RequestQueue.maximumCount + 4 + FailureBackoff<RequestKey>.maximumKeys)
         }
-        #expect(stage.queue.bookkeepingCount == FailureBackoff<RequestKey>.most)
+        #expect(stage.queue.bookkeepingCount == FailureBackoff<RequestKey>.maximumKeys)
     }
 
     // MARK: Driver

@@ -91,7 +91,7 @@ import Testing
         let peer = try TestPeer(1)
         _ = try test.trust(peer)
         for batch in 0..<5 { try test.receive((1...500).map { hex(UInt64(batch * 500 + $0)) }, from: peer) }
-        for group in [HexGroup.ids(1...2_400, in: nil), .list(HexFilter())] {
+        for group in [HexSet.ids(1...2_400, in: nil), .list(HexFilter())] {
             var (after, counts): (Int64?, [Int]) = (nil, [])
             repeat {
                 let page = try test.read { [after] in try $0.hexIDs(group, after: after) }

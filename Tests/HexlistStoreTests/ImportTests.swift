@@ -113,7 +113,7 @@ import Testing
         let others = ["https://Example.com/a?y=2&x=1#top", "https://example.com/b", "https://example.com/a?x=1&y=2&utm_source=s"]
         let result = try await imported(test, [Folder(name: "f", links: others)])
         #expect(result.extended == 1 && result.newLinks == 1 && result.respelled == 1)
-        #expect(result.respellings == [Respelling(url: others[0], stored: one)])
+        #expect(result.respellings == [EquivalentLink(url: others[0], stored: one)])
         #expect(try paths(test) == ["f/\(one)", "f/\(others[1])", "f/\(others[2])"].sorted())
         // Equal spellings are matched first, so that a second import of either file changes nothing.
         #expect(try await imported(test, [Folder(name: "f", links: [one, "https://example.com/b"])]) == HexImport(unchanged: 1))

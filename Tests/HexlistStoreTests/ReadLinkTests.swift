@@ -36,7 +36,7 @@ import Testing
     }
 
     private func mark(_ links: [(Int64, Int)], unread: Bool = false) async throws -> Int {
-        try await test.store.markLinks(links.map { LinkPlace(hex: $0.0, position: $0.1) }, unread: unread)
+        try await test.store.markLinks(links.map { LinkPosition(hex: $0.0, position: $0.1) }, unread: unread)
     }
 
     private func name(_ url: [UInt8]) -> String { String(String(decoding: url, as: UTF8.self).split(separator: "/").last ?? "") }
@@ -66,7 +66,7 @@ import Testing
         let inner = try #require(try test.read { try $0.hex(hex + 1) }).summary
         #expect(summary.unread)
         for summary in [summary, inner] {
-            #expect(try test.read { try $0.readLinks(of: summary) } == [LinkPlace(hex: hex, position: 1)])
+            #expect(try test.read { try $0.readLinks(of: summary) } == [LinkPosition(hex: hex, position: 1)])
         }
         #expect(try await mark([(hex + 1, 0), (hex, 0)]) == 2)
         #expect(try listed() == [] && found("is:unread river") == [] && found("is:read river") == ["c", "a", "b"])

@@ -8,7 +8,7 @@ import Testing
         let start = ContinuousClock.now
         var dials = DialRequestLimit()
         func begins(_ now: ContinuousClock.Instant) -> Bool { dials.begin(now: now) }
-        for _ in 0..<DialRequestLimit.most {
+        for _ in 0..<DialRequestLimit.maximumDials {
             #expect(begins(start))
             dials.ended(true, now: start)
         }
@@ -16,7 +16,7 @@ import Testing
         #expect(!dials.isOver(now: start + .seconds(9)))
         #expect(dials.isOver(now: start + DialRequestLimit.window))
         #expect(begins(start + DialRequestLimit.window))
-        #expect(dials.underWay == 1)
+        #expect(dials.inProgress == 1)
         #expect(!dials.isOver(now: start + .seconds(100)))
         dials.ended(false, now: start + .seconds(13))
         #expect(!begins(start + .seconds(22)))

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Buffers of an idle connection") struct IdleMemoryTests {
     @Test("reads of a trusted peer grow under load, and shrink again") func longReads() {
-        var pool = NIOPooledRecvBufferAllocator(capacity: 1, recvAllocator: ReadBufferAllocator(most: SocketOptions.longReadBytes))
+        var pool = NIOPooledRecvBufferAllocator(capacity: 1, recvAllocator: ReadBufferAllocator(maximumBytes: SocketOptions.longReadBytes))
         var capacities: [Int] = []
         for count in [SocketOptions.readBytes, SocketOptions.longReadBytes, SocketOptions.readBytes - 1, 1] {
             capacities.append(pool.buffer(allocator: ByteBufferAllocator()) { $0.writeInteger(UInt8(1)) }.0.capacity)

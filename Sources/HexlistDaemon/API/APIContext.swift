@@ -19,12 +19,12 @@ struct APIContext: Sendable {
     let startedAt: ContinuousClock.Instant
     /// Schemes of links that may be opened.
     let openSchemes: [String]
-    let configuration: ConfigurationInForce
+    let configuration: EffectiveConfiguration
     let hooks: HookFaults
     let metrics: Metrics
     /// The event loop of the page's connections and of stream keep-alives; not the node's.
     let eventLoop: any EventLoop
-    let guests: GuestServer
+    let guests: GuestSessions
     let logger: Logger
     /// Allows one import of hexes or of a roster at a time. Each makes other writes to the store wait, a second on a fast disk, and needs
     /// space: the body of a roster in memory, that of an import of hexes in a temporary file.

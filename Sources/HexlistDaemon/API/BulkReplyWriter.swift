@@ -35,7 +35,7 @@ struct BulkReplyWriter: Sendable {
             bytes += try await newOutcomes(all: false)
             if options.reportsProgress, ContinuousClock.now >= progressAt || isAccepted && !hasToldEnd {
                 progressAt = .now + Self.progressInterval
-                bytes += BulkLine.progress(summary(await node.outbox.progress(of: bulk), ended: isAccepted)).lineBytes
+                bytes += BulkReplyLine.progress(summary(await node.outbox.progress(of: bulk), ended: isAccepted)).lineBytes
             }
             if isAccepted { hasToldEnd = true }
             if !bytes.isEmpty { try await writer.write(ByteBuffer(bytes: bytes)) }
@@ -51,15 +51,15 @@ struct BulkReplyWriter: Sendable {
         var error = intake.progress.error
         if error == nil, !hasToldEnd { error = HexlistError(.internal, "hexlistd stops.", hint: "Send the rest when it runs again.") }
         var bytes = newRefusals()
-        if let error { bytes += BulkLine.error(ErrorJSON(error)).lineBytes }
-        bytes += BulkLine.summary(summary(try await node.outbox.summary(of: bulk))).lineBytes
+        if let error { bytes += BulkReplyLine.error(ErrorJSON(error)).lineBytes }
+        bytes += BulkReplyLine.summary(summary(try await node.outbox.summary(of: bulk))).lineBytes
         try await writer.write(ByteBuffer(bytes: bytes))
     }
 
     /// Returns the lines for new refusals and warnings.
     private func newRefusals() -> [UInt8] {
         let (refusals, warnings) = intake.take()
-        return refusals.flatMap { BulkLine.refused($0).lineBytes } + warnings.flatMap { BulkLine.warning($0).lineBytes }
+        return refusals.flatMap { BulkReplyLine.refused($0).lineBytes } + warnings.flatMap { BulkReplyLine.warning($0).lineBytes }
     }
 
     /// Returns the lines for new outcomes.
@@ -81,7 +81,7 @@ struct BulkReplyWriter: Sendable {
     private func line(_ line: Int?, _ outcome: SendOutcome) -> [UInt8] {
         var outcome = outcome
         outcome.tag = labels[outcome.peer].map(PeerSummary.init)
-        return BulkLine.outcome(BulkOutcome(line: line, send: outcome)).lineBytes
+        return BulkReplyLine.outcome(BulkOutcome(line: line, send: outcome)).lineBytes
     }
 
     private func summary(_ counts: BulkCounts, ended: Bool = false) -> BulkSummary {

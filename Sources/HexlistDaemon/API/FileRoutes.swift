@@ -132,11 +132,11 @@ struct FileRoutes: Sendable {
         let query = try APIQuery(request, allowing: ["first", "last"])
         let first = try query.number("first", 1...Int64.max) ?? 1
         let last = try query.number("last", 1...Int64.max) ?? .max
-        let look = { @Sendable [supervisor = api.supervisor] in
+        let read = { @Sendable [supervisor = api.supervisor] in
             // If `first` is above `last`, the range is empty, which `ClosedRange` cannot express.
             first <= last ? try await supervisor.node.transfers.summary(first...last) : TransferSummary()
         }
-        if EventStreamReply.isWanted(request) { return EventStreamReply.response(WatchSource(event: "transfers", look: look), api: api) }
-        return APIReply.json(try await look())
+        if EventStreamReply.isWanted(request) { return EventStreamReply.response(WatchSource(event: "transfers", read: read), api: api) }
+        return APIReply.json(try await read())
     }
 }

@@ -29,7 +29,7 @@ struct GroupRoutes: Sendable {
     }
 
     private func peers(_ request: Request) async throws -> [String] {
-        let wanted: GroupPeers = try await APIInput.requiredShape(request)
+        let wanted: GroupPeersRequest = try await APIInput.requiredShape(request)
         guard (1...LocalAPI.pageLimit).contains(wanted.peers.count) else {
             throw HexlistError(.badRequest, "One request takes 1 to \(LocalAPI.pageLimit) peers; \(wanted.peers.count) were named.")
         }

@@ -78,7 +78,7 @@ struct HexRoutes: Sendable {
                 throw HexlistError(
                     .badRequest, "\(links.count) links are too many for one request; \(Self.idsOfRequest) fit.", hint: "Split them.")
             }
-            let places = links.map { LinkPlace(hex: $0.hex, position: Int(clamping: $0.number - 1)) }
+            let places = links.map { LinkPosition(hex: $0.hex, position: Int(clamping: $0.number - 1)) }
             return APIReply.json(ChangedJSON(changed: try await api.store.markLinks(places, unread: wanted.unread)))
         }
         guard let hexes = wanted.hexes else {
@@ -120,7 +120,7 @@ struct HexRoutes: Sendable {
 
     /// Counts the hexes and links that a deletion would delete, without deleting them.
     private func deletion(_ hexes: HexSelection) async throws -> Response {
-        var found = HexDeletion()
+        var found = DeletionCounts()
         for part in try await parts(of: hexes, for: .delete) {
             found += try await api.store.read { reader in
                 switch part {
@@ -137,7 +137,7 @@ struct HexRoutes: Sendable {
     /// The part of a selection of hexes that one call of the store changes.
     private enum SelectionPart: Sendable {
         case ids([Int64])
-        case group(HexGroup, from: Int64? = nil)
+        case group(HexSet, from: Int64? = nil)
     }
 
     private func parts(of hexes: HexSelection, for change: HexChange) async throws -> [SelectionPart] {

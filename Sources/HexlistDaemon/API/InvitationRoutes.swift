@@ -25,12 +25,12 @@ struct InvitationRoutes: Sendable {
         router.get("/v1/invitations/:id") { request, context in
             _ = try APIQuery(request)
             let id = try id(context)
-            let look = { @Sendable [api] in
+            let read = { @Sendable [api] in
                 guard let invitation = api.guests.invitation(id) else { throw Self.none(id) }
                 return invitation
             }
-            guard EventStreamReply.isWanted(request) else { return APIReply.json(try look()) }
-            return EventStreamReply.response(WatchSource(event: "invitation", look: look), api: api)
+            guard EventStreamReply.isWanted(request) else { return APIReply.json(try read()) }
+            return EventStreamReply.response(WatchSource(event: "invitation", read: read), api: api)
         }
         router.delete("/v1/invitations/:id") { request, context in
             _ = try APIQuery(request)
@@ -57,7 +57,7 @@ struct InvitationRoutes: Sendable {
         }
         let node = api.node
         let hosts = try hosts(wanted.address, listen: await node.configuration.listen)
-        let content = try await GuestContent.read(
+        let content = try await GuestReadableContent.read(
             hexes: wanted.hexes ?? [], paths: paths, node: node, protecting: await api.ownFolders())
         let options = GuestInvitations.Options(
             time: .seconds(seconds), isOnce: wanted.once ?? false, isHeld: wanted.held ?? false)

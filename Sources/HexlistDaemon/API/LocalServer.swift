@@ -105,7 +105,7 @@ enum LocalServer {
     /// Makes the router of the local API.
     /// - Parameter admit: throws to refuse a request before it is routed.
     static func router(
-        _ api: APIContext, admit: @escaping @Sendable (Request) throws -> Void = ForeignRequest.refuse
+        _ api: APIContext, admit: @escaping @Sendable (Request) throws -> Void = CrossOriginCheck.refuse
     ) -> Router<BasicRequestContext> {
         // Two routers: the middleware takes the list of all routes, and applies only to routes that are added after it.
         let routes = Router()

@@ -15,12 +15,12 @@ struct MemberHints {
     ]
     private static let ofLink = ["url", "linkDescription", "service"]
 
-    private var told: Set<String> = []
+    private var reported: Set<String> = []
     private var looked = 0
 
     /// - Returns: a text for each mistake not reported before.
     mutating func hints(of content: HexContent) -> [String] {
-        guard told.count < Self.maximumHints else { return [] }
+        guard reported.count < Self.maximumHints else { return [] }
         let links = linkHints(of: content)
         guard looked < Self.maximumLines else { return links }
         let link = content.links.lazy.map(\.extra).first { $0.count > 0 }
@@ -37,7 +37,7 @@ struct MemberHints {
             let url = content.string(link.url)
             guard LinkForm(url) != .link else { return nil }
             let shown = TerminalText.clean(url, columns: 60)
-            guard told.count < Self.maximumHints, told.insert("link \(shown)").inserted else { return nil }
+            guard reported.count < Self.maximumHints, reported.insert("link \(shown)").inserted else { return nil }
             return "`\(shown)` is not a link (no https://); it is sent unchanged."
         }
     }
@@ -45,8 +45,8 @@ struct MemberHints {
     private mutating func hints(_ extra: TextSlice, of content: HexContent, _ owner: String, _ known: [String]) -> [String] {
         guard extra.count > 0, let object = try? JSONObject(JSONValue(parsing: content.string(extra))) else { return [] }
         var hints: [String] = []
-        for name in object.names.prefix(Self.maximumHints) where name.utf8.count <= 40 && told.count < Self.maximumHints {
-            guard let meant = NearestName.likely(name, among: known), told.insert("\(owner) \(name)").inserted else { continue }
+        for name in object.names.prefix(Self.maximumHints) where name.utf8.count <= 40 && reported.count < Self.maximumHints {
+            guard let meant = NearestName.likely(name, among: known), reported.insert("\(owner) \(name)").inserted else { continue }
             hints.append("Unknown member `\(name)` of \(owner); it is sent unchanged. Did you mean `\(meant)`?")
         }
         return hints

@@ -59,12 +59,12 @@ struct MineRoutes: Sendable {
 
     private func save(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
         _ = try APIQuery(request)
-        let wanted: MineSave = try await APIInput.requiredShape(request)
+        let wanted: MineSaveRequest = try await APIInput.requiredShape(request)
         guard (1...Self.idsOfRequest).contains(wanted.ids.count) else {
             throw HexlistError(.badRequest, "One request saves 1 to \(Self.idsOfRequest) hexes; \(wanted.ids.count) were named.")
         }
         let saved = try await api.store.saveMine(wanted.ids, into: wanted.parent, at: now)
-        return APIReply.json(SavedJSON(ids: saved.ids, hexes: saved.hexes, links: saved.links))
+        return APIReply.json(SavedHexesJSON(ids: saved.ids, hexes: saved.hexes, links: saved.links))
     }
 
     private func edit(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
@@ -87,7 +87,7 @@ struct MineRoutes: Sendable {
     private func move(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
         _ = try APIQuery(request)
         let id = try APIInput.id(context)
-        let wanted: MineMove = try await APIInput.requiredShape(request)
+        let wanted: MineMoveRequest = try await APIInput.requiredShape(request)
         try await api.store.moveMine(id, into: wanted.parent, before: wanted.before)
         return try await shape(of: id)
     }

@@ -48,9 +48,9 @@ private struct PageSource: StreamSource {
     private var pairings: WatchSource<PairingOverview>
     private var transfers: WatchSource<Page<TransferView>>
 
-    init(api: APIContext, overview look: @escaping @Sendable () async throws -> PageOverview) {
+    init(api: APIContext, overview read: @escaping @Sendable () async throws -> PageOverview) {
         let supervisor = api.supervisor
-        overview = WatchSource(event: "overview", look: look)
+        overview = WatchSource(event: "overview", read: read)
         peers = WatchSource(event: "peers") { Page(items: try await supervisor.node.peers.all()) }
         pairings = WatchSource(event: "pairings") { await supervisor.node.pairing.overview() }
         transfers = WatchSource(event: "transfers") {

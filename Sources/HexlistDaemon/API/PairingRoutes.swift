@@ -10,9 +10,9 @@ struct PairingRoutes: Sendable {
     func add(to router: Router<BasicRequestContext>) {
         router.get("/v1/pairings") { request, _ in
             _ = try APIQuery(request)
-            let look = { @Sendable [supervisor = api.supervisor] in await supervisor.node.pairing.overview() }
-            if EventStreamReply.isWanted(request) { return EventStreamReply.response(WatchSource(event: "pairings", look: look), api: api) }
-            return APIReply.json(await look())
+            let read = { @Sendable [supervisor = api.supervisor] in await supervisor.node.pairing.overview() }
+            if EventStreamReply.isWanted(request) { return EventStreamReply.response(WatchSource(event: "pairings", read: read), api: api) }
+            return APIReply.json(await read())
         }
         router.post("/v1/pairings", use: begin)
         router.delete("/v1/pairings") { request, _ in

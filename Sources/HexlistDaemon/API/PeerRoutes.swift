@@ -42,11 +42,11 @@ struct PeerRoutes: Sendable {
 
     private func list(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
         let all = try APIQuery(request, allowing: ["all"]).flag("all")
-        let look = { @Sendable [supervisor = api.supervisor] in
+        let read = { @Sendable [supervisor = api.supervisor] in
             Page(items: try await supervisor.node.peers.all().filter { all || $0.state == .verified })
         }
-        if EventStreamReply.isWanted(request) { return EventStreamReply.response(WatchSource(event: "peers", look: look), api: api) }
-        return APIReply.json(try await look())
+        if EventStreamReply.isWanted(request) { return EventStreamReply.response(WatchSource(event: "peers", read: read), api: api) }
+        return APIReply.json(try await read())
     }
 
     private func patch(_ request: Request, _ context: BasicRequestContext) async throws -> Response {

@@ -25,7 +25,7 @@ struct SearchRoutes: Sendable {
         return APIReply.page(page.hits, next: page.next, behind: page.behind, cursor: { $0.summary.id }) { hit in
             var shape = HexJSON(hit.summary, labels)
             shape.match = hit.match.map(MatchJSON.init)
-            shape.top = hit.top.map { TopJSON(id: $0.id, subject: $0.subject) }
+            shape.top = hit.top.map { OutermostHexJSON(id: $0.id, subject: $0.subject) }
             return shape
         }
     }
@@ -154,7 +154,7 @@ extension HexJSON {
 
 extension HexJSON {
     /// Marks the links that were read although the hex is unread.
-    mutating func addRead(_ read: Set<LinkPlace>) {
+    mutating func addRead(_ read: Set<LinkPosition>) {
         links = links?.marked(read, in: id)
         children = children?.map { $0.marked(read) }
     }
@@ -162,7 +162,7 @@ extension HexJSON {
 
 extension ChildJSON {
     /// Marks links as read. Recursive, bounded by `ProtocolLimits.levels`.
-    fileprivate func marked(_ read: Set<LinkPlace>) -> ChildJSON {
+    fileprivate func marked(_ read: Set<LinkPosition>) -> ChildJSON {
         var shape = self
         shape.links = links.marked(read, in: id)
         shape.children = children?.map { $0.marked(read) }
@@ -179,9 +179,9 @@ extension ChildJSON {
 }
 
 extension [LinkJSON] {
-    fileprivate func marked(_ read: Set<LinkPlace>, in hex: Int64) -> [LinkJSON] {
+    fileprivate func marked(_ read: Set<LinkPosition>, in hex: Int64) -> [LinkJSON] {
         var links = self
-        for position in indices where read.contains(LinkPlace(hex: hex, position: position)) { links[position].unread = false }
+        for position in indices where read.contains(LinkPosition(hex: hex, position: position)) { links[position].unread = false }
         return links
     }
 }

@@ -79,7 +79,7 @@ struct TransferRoutes: Sendable {
     /// The hexes to export.
     private enum Source: Sendable {
         case ids([Int64])
-        case groups([HexGroup])
+        case groups([HexSet])
         case search(SearchFilter)
 
         func forEachPage(of store: HexStore, _ body: ([Int64]) async throws -> Void) async throws {
@@ -202,7 +202,7 @@ struct TransferRoutes: Sendable {
         return ImportResult(
             added: done.added, addedInside: done.addedInside, unchanged: done.unchanged, extended: done.extended,
             newHexes: done.newHexes, newLinks: done.newLinks, respelled: done.respelled,
-            respellings: done.respellings.map { RespellingJSON(url: $0.url, stored: $0.stored) }, refused: spooled.refused,
+            respellings: done.respellings.map { EquivalentLinkJSON(url: $0.url, stored: $0.stored) }, refused: spooled.refused,
             untold: spooled.unlisted, skipped: skipped)
     }
 }

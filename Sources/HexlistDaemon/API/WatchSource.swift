@@ -5,21 +5,21 @@ import HexlistJSON
 struct WatchSource<Shape: JSONEncodable>: StreamSource {
     /// The event type of the messages.
     let event: String
-    let look: @Sendable () async throws -> Shape
+    let read: @Sendable () async throws -> Shape
     private var last: String?
     private var lookedAt: ContinuousClock.Instant?
 
     /// Minimum time between two reads of the value.
     private static var pause: Duration { .milliseconds(100) }
 
-    init(event: String, look: @escaping @Sendable () async throws -> Shape) {
+    init(event: String, read: @escaping @Sendable () async throws -> Shape) {
         self.event = event
-        self.look = look
+        self.read = read
     }
 
     mutating func next() async throws -> (messages: [StreamMessage], hasMore: Bool) {
         if let lookedAt, ContinuousClock.now - lookedAt < Self.pause { try await Task.sleep(until: lookedAt + Self.pause) }
-        let seen = try await look().jsonText
+        let seen = try await read().jsonText
         lookedAt = .now
         guard seen != last else { return ([], false) }
         last = seen

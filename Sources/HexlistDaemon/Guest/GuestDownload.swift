@@ -11,12 +11,12 @@ final class GuestDownload: @unchecked Sendable {
     private let file: OfferedFile
     private let ticket: String
     private let address: IPAddress
-    private let guests: GuestServer
+    private let guests: GuestSessions
     private let transfers: FileTransfers
     private var left: Range<Int64>
 
     init(
-        file: OfferedFile, range: Range<Int64>, ticket: String, address: IPAddress, guests: GuestServer, transfers: FileTransfers
+        file: OfferedFile, range: Range<Int64>, ticket: String, address: IPAddress, guests: GuestSessions, transfers: FileTransfers
     ) {
         self.file = file
         left = range

@@ -15,7 +15,7 @@ import NIOCore
 struct GuestResponder: Sendable {
     let api: APIContext
 
-    private var guests: GuestServer { api.guests }
+    private var guests: GuestSessions { api.guests }
 
     func respond(to request: Request, context: BasicRequestContext) async throws -> Response {
         var response: Response
@@ -166,7 +166,7 @@ struct GuestResponder: Sendable {
         let (folder, reserve) = (api.node.transfers.guestFiles.folder, await api.node.diskReserve)
         do {
             let part = try await api.node.transfers.onFileThread {
-                try GuestPart(session: upload.id, size: upload.size, in: folder, modified: modified, minimumFree: reserve)
+                try GuestUpload(session: upload.id, size: upload.size, in: folder, modified: modified, minimumFree: reserve)
             }
             guard guests.add(part, to: upload.id, of: guest) else {
                 await discard([part])
@@ -230,7 +230,7 @@ struct GuestResponder: Sendable {
         try? await api.node.transfers.onFileThread { files.removeAll() }
     }
 
-    func discard(_ parts: [GuestPart]) async {
+    func discard(_ parts: [GuestUpload]) async {
         try? await api.node.transfers.onFileThread { for part in parts { part.discard() } }
     }
 
@@ -265,7 +265,7 @@ struct GuestResponder: Sendable {
     }
 
     private static func hex(
-        _ storing: GuestServer.Storing, text: String, name: String, from address: IPAddress
+        _ storing: GuestSessions.Storing, text: String, name: String, from address: IPAddress
     ) throws(GuestRefusal) -> GuestHex {
         var files: [GuestHex.File] = []
         for (upload, part) in storing.uploads {

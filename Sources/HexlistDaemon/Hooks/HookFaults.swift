@@ -17,7 +17,7 @@ final class HookFaults: Sendable {
     private let state = Mutex(State())
 
     /// Maximum number of problems reported.
-    private static let most = 20
+    private static let maximumListed = 20
 
     /// Records the result of reading the folder. Drops hooks that were removed.
     func folderRead(fault folder: String?, notAllowed: [String: String], running: [String]) {
@@ -41,6 +41,6 @@ final class HookFaults: Sendable {
         let folder = state.folder.map { [HookFault(hook: nil, message: "no hook is run: \($0)")] } ?? []
         let notAllowed = state.notAllowed.map { HookFault(hook: $0.key, message: "it is not run: \($0.value)") }
         let failed = state.failed.map { HookFault(hook: $0.key, message: "it failed: \($0.value.message)", at: $0.value.at) }
-        return folder + (notAllowed + failed).sorted { ($0.hook ?? "") < ($1.hook ?? "") }.prefix(Self.most)
+        return folder + (notAllowed + failed).sorted { ($0.hook ?? "") < ($1.hook ?? "") }.prefix(Self.maximumListed)
     }
 }

@@ -100,12 +100,12 @@ struct HookWorker: Sendable {
     /// Returns the reason why the hook cannot run now; `nil` if it can. Logs each new reason once.
     private func examine(_ last: inout HookFolder.Fault?) async -> HookFolder.Fault? {
         let name = event.rawValue
-        func look() -> HookFolder.Fault? { folder.fault() ?? folder.fault(of: name) }
-        var fault = look()
+        func currentFault() -> HookFolder.Fault? { folder.fault() ?? folder.fault(of: name) }
+        var fault = currentFault()
         // Some editors delete the file before the new one appears.
         if fault == .gone, last != .gone {
             try? await Task.sleep(for: pause(.seconds(1)))
-            fault = look()
+            fault = currentFault()
         }
         if let fault, fault != last { logger.warning("hook is not run", metadata: ["hook": "\(name)", "reason": "\(fault)"]) }
         last = fault

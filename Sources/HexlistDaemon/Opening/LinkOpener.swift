@@ -16,7 +16,7 @@ struct LinkOpener: Sendable {
 
     /// Runs until the task is cancelled or the daemon stops.
     func run() async {
-        var allowance = LinkAllowance()
+        var allowance = OpenedLinkLimit()
         guard var last = try? await supervisor.node.store.read({ try $0.counts().lastEvent }) else { return }
         await supervisor.atEachChange {
             do {
@@ -30,7 +30,7 @@ struct LinkOpener: Sendable {
     }
 
     /// Opens the links of the hexes that arrived after an event.
-    private func catchUp(_ last: inout Int64, _ allowance: inout LinkAllowance) async throws {
+    private func catchUp(_ last: inout Int64, _ allowance: inout OpenedLinkLimit) async throws {
         var hasMore = true
         while hasMore {
             let since = last
@@ -47,7 +47,7 @@ struct LinkOpener: Sendable {
         }
     }
 
-    private func open(_ id: Int64, of peer: PeerID, _ allowance: inout LinkAllowance) async {
+    private func open(_ id: Int64, of peer: PeerID, _ allowance: inout OpenedLinkLimit) async {
         do {
             let wanted = try await supervisor.node.store.read { reader -> (PeerRecord, [String])? in
                 guard let record = try reader.peer(peer), record.openLinks > 0, record.trust == .trusted, let hex = try reader.hex(id)
@@ -64,7 +64,7 @@ struct LinkOpener: Sendable {
     }
 
     /// Returns the text of the notification: `Opened a.example and b.example`.
-    static func text(_ links: [LinkAllowance.Link]) -> String {
+    static func text(_ links: [OpenedLinkLimit.Link]) -> String {
         let hosts = links.map { TerminalText.clean($0.host, columns: 60) }
         let all = hosts.count > 1 ? hosts.dropLast().joined(separator: ", ") + " and \(hosts[hosts.count - 1])" : hosts.joined()
         return "Opened \(all)"

@@ -13,10 +13,10 @@ import Hummingbird
 /// operations that the page needs. All other requests are refused.
 struct PageGate: Sendable {
     let server: PageServer
-    /// The local API without `ForeignRequest`; this type makes the checks instead.
+    /// The local API without `CrossOriginCheck`; this type makes the checks instead.
     let api: RouterResponder<BasicRequestContext>
     /// Has the folder into which all files fetched from the page are saved.
-    let configuration: ConfigurationInForce
+    let configuration: EffectiveConfiguration
 
     /// The operations the page may use. None of them accepts paths of this machine, or changes its identity, roster or configuration.
     static let operations = PathMethods([
@@ -220,14 +220,14 @@ struct PageGate: Sendable {
             body: ResponseBody { [server] writer in
                 let number = server.streamBegan(token)
                 defer { server.streamEnded(number) }
-                let counted = CountedWriter(writer: writer) { server.isOpen(stream: number) }
+                let counted = EvictableStreamWriter(writer: writer) { server.isOpen(stream: number) }
                 try await body.write(counted)
             })
     }
 }
 
 /// Throws on a write after the stream was closed to make room for a newer one.
-private struct CountedWriter: ResponseBodyWriter {
+private struct EvictableStreamWriter: ResponseBodyWriter {
     var writer: any ResponseBodyWriter
     let isOpen: @Sendable () -> Bool
 

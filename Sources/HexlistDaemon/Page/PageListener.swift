@@ -29,7 +29,7 @@ actor PageListener {
     init() { (startRequests, requestStart) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1)) }
 
     /// Makes an address that opens the page once. Starts the listener if needed.
-    func invite() async throws -> PageInvitation {
+    func invite() async throws -> PageAddress {
         while true {
             let page = try await openPage()
             if let invitation = page.invite() { return invitation }

@@ -50,13 +50,13 @@ final class PageServer: Sendable {
     var host: String { "127.0.0.1:\(port)" }
 
     /// Makes a secret of 256 bits; `nil` once the listener is ending.
-    func invite() -> PageInvitation? {
+    func invite() -> PageAddress? {
         let secret = Self.random()
         return state.withLock { state in
             guard !state.isOver else { return nil }
             _ = state.keys.add(secret: secret, now: now())
             let until = Timestamp(milliseconds: Timestamp.now.milliseconds + PageKeys.secretTime.components.seconds * 1_000)
-            return PageInvitation(url: "http://127.0.0.1:\(state.port)/#\(secret)", port: state.port, until: until)
+            return PageAddress(url: "http://127.0.0.1:\(state.port)/#\(secret)", port: state.port, until: until)
         }
     }
 

@@ -45,17 +45,17 @@ struct TitleFetcher: ServiceLifecycle.Service {
         }
     }
 
-    private func fetch(_ links: [WantedTitle]) async throws {
+    private func fetch(_ links: [PendingTitle]) async throws {
         try await withThrowingTaskGroup(of: Void.self) { tasks in
             for (index, link) in links.enumerated() {
                 if index >= Self.concurrency { try await tasks.next() }
                 tasks.addTask {
-                    guard try await store.beginTitle(link, in: runID) else { return }
+                    guard try await store.beginTitleAttempt(link, in: runID) else { return }
                     let result = await result(of: link.url)
                     try Task.checkCancellation()
                     switch result {
-                    case .title(let title): try await store.endTitle(link, title: title)
-                    case .none: try await store.endTitle(link, title: nil)
+                    case .title(let title): try await store.finishTitle(link, title: title)
+                    case .none: try await store.finishTitle(link, title: nil)
                     case .unavailable: break  // tried again after the next start
                     }
                 }

@@ -9,12 +9,12 @@ import NIOCore
 /// Answers the requests of devices.
 final class DeviceRequests {
     let files: DeviceArrivals
-    let unanswered: UnansweredUploads
+    let unanswered: PendingUploadRequests
     var limit = SourceRateLimit.requestsOfStrangers
 
     init(on eventLoop: any EventLoop, _ clocks: Clocks) {
         files = DeviceArrivals(on: eventLoop, clocks)
-        unanswered = UnansweredUploads(on: eventLoop, clocks)
+        unanswered = PendingUploadRequests(on: eventLoop, clocks)
     }
 
     func received(_ exchange: DeviceExchange, _ node: isolated Node) {

@@ -6,7 +6,7 @@ import HexlistTransport
 /// Sending to devices: a `LocalSendCourier` for each trusted device that is online.
 extension Devices {
     /// The address of a device that is online; `nil` for others.
-    func place(of device: Fingerprint, _ node: isolated Node) -> DevicePlace? {
+    func place(of device: Fingerprint, _ node: isolated Node) -> DeviceEndpoint? {
         guard let row = directory.row(of: device, now: node.clocks.now), row.state == .verified else { return nil }
         return row.places.first
     }

@@ -141,11 +141,11 @@ final class Devices {
 
     /// Passes on the trusted devices, after the registry has read them.
     func knownChanged(_ node: isolated Node) {
-        var known: [Fingerprint: [DevicePlace]] = [:]
+        var known: [Fingerprint: [DeviceEndpoint]] = [:]
         for record in node.registry.devices.values where record.trust == .trusted {
             guard let fingerprint = record.fingerprint else { continue }
             known[fingerprint] = record.endpoints.compactMap { endpoint in
-                IPAddress(ofHost: endpoint.host).map { DevicePlace(address: $0, port: endpoint.port) }
+                IPAddress(ofHost: endpoint.host).map { DeviceEndpoint(address: $0, port: endpoint.port) }
             }
         }
         apply(.known(known), node)
@@ -241,7 +241,7 @@ final class Devices {
     }
 
     /// Handles a request that got no connection, or reached another device.
-    func requestFailed(_ device: Fingerprint, at place: DevicePlace, _ result: DeviceDialResult, _ node: isolated Node) {
+    func requestFailed(_ device: Fingerprint, at place: DeviceEndpoint, _ result: DeviceDialResult, _ node: isolated Node) {
         apply(.requestFailed(device, at: place, result), node)
     }
 

@@ -53,7 +53,7 @@ final class LocalSendCourier: Courier, @unchecked Sendable {
 
     // MARK: Courier
 
-    var promise: DeliveryGuarantee { .delivered }
+    var guarantee: DeliveryGuarantee { .delivered }
 
     var isOpen: Bool { if case .ended = state { false } else { true } }
 
@@ -235,7 +235,7 @@ final class LocalSendCourier: Courier, @unchecked Sendable {
     private static func body(_ body: DeviceContent.Body) -> DeviceRequest.Body {
         switch body {
         case .bytes(let bytes): .bytes(bytes)
-        case .offer(let row): .file(UploadSource(row), length: row.size)
+        case .offer(let row): .file(UploadBody(row), length: row.size)
         }
     }
 

@@ -65,7 +65,7 @@ extension PeerEndpoint {
     static let localSend = "localsend"
 
     /// - Parameter lastOKAt: milliseconds since 1970.
-    init(_ place: DevicePlace, lastOKAt: Int64) {
+    init(_ place: DeviceEndpoint, lastOKAt: Int64) {
         self.init(host: place.address.description, port: place.port, interface: nil, via: Self.localSend, lastOKAt: lastOKAt)
     }
 }

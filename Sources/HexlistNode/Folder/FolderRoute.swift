@@ -35,7 +35,7 @@ final class FolderRoute {
     private var isDue = false
     /// The instants at which the last sessions with peers ended, since the start.
     private var awaySince: [PeerID: ContinuousClock.Instant] = [:]
-    private var postings: [PeerID: Postings] = [:]
+    private var postings: [PeerID: PostedEnvelopes] = [:]
     /// Rows to be posted once more, with the number of earlier posts.
     private var repeated: [PeerID: [(rows: [ClosedRange<Int64>], posts: Int)]] = [:]
     private var boots: [PeerID: BootHistory] = [:]
@@ -58,7 +58,7 @@ final class FolderRoute {
     private static func metaKey(_ own: PeerID, _ peer: PeerID) -> String { "postings.\(own).\(peer)" }
 
     /// Restores the postings of earlier runs and begins to work.
-    func start(_ postings: [PeerID: Postings], _ node: isolated Node) {
+    func start(_ postings: [PeerID: PostedEnvelopes], _ node: isolated Node) {
         self.postings = postings
         work(node)
         timer.set(startedAt + times.startTime, node) { $0.folderRoute?.work($0) }
@@ -273,7 +273,7 @@ final class FolderRoute {
     private func post(_ peers: ArraySlice<PeerID>, retries: Bool, _ node: isolated Node) {
         var peers = peers
         guard let peer = peers.popFirst() else { return finish(after: retries ? Self.retryTime : Self.interval, node) }
-        let known = postings[peer] ?? Postings()
+        let known = postings[peer] ?? PostedEnvelopes()
         let now = node.clocks.milliseconds
         onThreads(node) { [mailbox] in
             var postings = known
@@ -321,14 +321,14 @@ final class FolderRoute {
         let earlier = repeated[peer]?.filter { part in rows.contains { hex in part.rows.contains { $0.contains(hex.id) } } } ?? []
         let posts = (earlier.map(\.posts).max() ?? 0) + 1
         let now = node.clocks.milliseconds
-        let room = Postings.maximumEnvelopes - (postings[peer]?.all.count ?? 0)
+        let room = PostedEnvelopes.maximumEnvelopes - (postings[peer]?.all.count ?? 0)
         onThreads(node) { [mailbox] in
-            var posted: [Postings.Posting] = []
+            var posted: [PostedEnvelopes.Posting] = []
             for part in Mailbox.letters(rows.map { (key: $0.id, frames: [LetterContents.frame($0)]) }).prefix(room) {
                 guard let file = try mailbox.post(part.flatMap(\.frames), to: key, at: now) else { return posted }
                 var ranges: [ClosedRange<Int64>] = []
                 for (row, _) in part { ranges.append(row: row) }
-                posted.append(Postings.Posting(file: file.name, rows: ranges, bytes: file.bytes, posts: posts))
+                posted.append(PostedEnvelopes.Posting(file: file.name, rows: ranges, bytes: file.bytes, posts: posts))
             }
             return posted
         } then: { route, result, node in
@@ -336,7 +336,7 @@ final class FolderRoute {
             if case .failure(let error) = result {
                 node.logger.warning("letters cannot be posted", metadata: ["peer.id": "\(peer)", "error": "\(error)"])
             }
-            for posting in posted { route.postings[peer, default: Postings()].add(posting) }
+            for posting in posted { route.postings[peer, default: PostedEnvelopes()].add(posting) }
             if !posted.isEmpty {
                 route.keepPostings(of: peer, node)
                 node.logger.info("letters posted", metadata: ["peer.id": "\(peer)", "count": "\(posted.count)"])
@@ -371,9 +371,9 @@ final class FolderRoute {
 
 extension FolderRoute {
     /// The postings of earlier runs.
-    static func postings(_ reader: StoreReader, of own: PeerID, for peers: [PeerID]) throws -> [PeerID: Postings] {
-        var postings: [PeerID: Postings] = [:]
-        for peer in peers { if let text = try reader.meta(metaKey(own, peer)) { postings[peer] = Postings(text: text) } }
+    static func postings(_ reader: StoreReader, of own: PeerID, for peers: [PeerID]) throws -> [PeerID: PostedEnvelopes] {
+        var postings: [PeerID: PostedEnvelopes] = [:]
+        for peer in peers { if let text = try reader.meta(metaKey(own, peer)) { postings[peer] = PostedEnvelopes(text: text) } }
         return postings
     }
 }

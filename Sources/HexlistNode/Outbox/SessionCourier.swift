@@ -6,7 +6,7 @@ import HexlistWire
 
 // A live session as a courier: the peer itself confirms each hex once it is durable.
 extension PeerSession: Courier {
-    public var promise: DeliveryGuarantee { .stored }
+    public var guarantee: DeliveryGuarantee { .stored }
 
     public var isOpen: Bool { connection.isOpen && !machine.isClosed }
 

@@ -478,7 +478,7 @@ enum StoreSchema {
         CREATE INDEX binLived ON bin (lived);
         """
 
-    /// Adds the links that were read although their hex is unread (`LinkPlace`).
+    /// Adds the links that were read although their hex is unread (`LinkPosition`).
     private static let readLinks = """
         CREATE TABLE readLink (id INTEGER PRIMARY KEY) STRICT;      -- link.id
         CREATE TRIGGER hexDeletedRead AFTER DELETE ON hex BEGIN
@@ -486,7 +486,7 @@ enum StoreSchema {
         END;
         """
 
-    /// Adds the links of My Hexlist for which the titles of their pages are read (`WantedTitle`).
+    /// Adds the links of My Hexlist for which the titles of their pages are read (`PendingTitle`).
     private static let wantedTitles = """
         CREATE TABLE wantedTitle (
             id INTEGER PRIMARY KEY,

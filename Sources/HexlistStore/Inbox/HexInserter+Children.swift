@@ -4,7 +4,7 @@ internal import HexlistModel
 extension HexInserter {
     /// Inserts the inner hexes of a hex that was just inserted. Their ids follow the id of that hex, in the order of `content.children`.
     @inline(never)
-    func insertChildren(of content: HexContent, _ row: Row, _ texts: Texts) throws {
+    func insertChildren(of content: HexContent, _ row: Row, _ texts: HexTextBuffers) throws {
         let insert = try SQLStatement(
             """
             INSERT INTO hex (id, location, isProven, unread, linkCount, byteCount, receivedAt, senderUUID, senderName, description, color,

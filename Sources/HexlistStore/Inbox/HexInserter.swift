@@ -76,7 +76,7 @@ struct HexInserter {
     ///   from the hexes.
     /// - Returns: `false` if one of the hexes is a duplicate. Then none is inserted.
     func insert(_ hexes: ArraySlice<IncomingHex>, from row: Row) throws -> Bool {
-        var texts: [Texts] = []
+        var texts: [HexTextBuffers] = []
         texts.reserveCapacity(hexes.count)
         return try withTexts(of: hexes, &texts) { texts in
             var next = row
@@ -111,21 +111,21 @@ struct HexInserter {
     }
 
     @inline(__always)
-    func insert(_ links: ArraySlice<LinkContent>, of hex: Int64, _ texts: Texts) throws {
+    func insert(_ links: ArraySlice<LinkContent>, of hex: Int64, _ texts: HexTextBuffers) throws {
         var rows = LinkRows(links.count, with: self.links)
         try rows.add(links, of: hex, texts)
         rows.finish()
     }
 
-    private func withTexts<Result>(of content: HexContent, _ body: (Texts) throws -> Result) rethrows -> Result {
+    private func withTexts<Result>(of content: HexContent, _ body: (HexTextBuffers) throws -> Result) rethrows -> Result {
         try content.frame.withUnsafeBytes { frame in
-            try content.arena.withUnsafeBytes { arena in try body(Texts(frame: frame, arena: arena)) }
+            try content.arena.withUnsafeBytes { arena in try body(HexTextBuffers(frame: frame, arena: arena)) }
         }
     }
 
     /// Calls `body` with the buffers of all hexes. Recurses once for each hex, so that all buffers stay valid during the call.
     private func withTexts<Result>(
-        of hexes: ArraySlice<IncomingHex>, _ texts: inout [Texts], _ body: ([Texts]) throws -> Result
+        of hexes: ArraySlice<IncomingHex>, _ texts: inout [HexTextBuffers], _ body: ([HexTextBuffers]) throws -> Result
     ) rethrows -> Result {
         guard !hexes.isEmpty else { return try body(texts) }
         return try withTexts(of: hexes[hexes.startIndex].content) {
@@ -134,7 +134,7 @@ struct HexInserter {
         }
     }
 
-    private func bind(_ content: HexContent, _ row: Row, _ texts: Texts, to hex: SQLStatement, at first: Int32) throws {
+    private func bind(_ content: HexContent, _ row: Row, _ texts: HexTextBuffers, to hex: SQLStatement, at first: Int32) throws {
         let handle = hex.handle
         try hex.check(sqlite3_bind_int64(handle, first, row.id))
         try hex.check(row.location.bindValue(to: handle, at: first &+ 1))

@@ -5,8 +5,8 @@ internal import HexlistModel
 /// Prepared statements that each insert a fixed number of links: 1 to 8, 16, 24, 32 or 40.
 struct LinkStatements {
     fileprivate static let columns = 5
-    private static let most = 40
-    private static let sizes = Array(1...7) + stride(from: 8, through: most, by: 8)
+    private static let maximumRows = 40
+    private static let sizes = Array(1...7) + stride(from: 8, through: maximumRows, by: 8)
 
     private let statements: [SQLStatement]
 
@@ -22,7 +22,7 @@ struct LinkStatements {
 
     /// Returns the statement with the most rows that `count` links can fill. `count` must be at least 1.
     fileprivate func largest(upTo count: Int) -> (rows: Int, statement: SQLStatement) {
-        let rows = count < 8 ? count : min(count & ~7, Self.most)
+        let rows = count < 8 ? count : min(count & ~7, Self.maximumRows)
         return (rows, statements[rows < 8 ? rows &- 1 : 6 &+ rows / 8])
     }
 }
@@ -56,7 +56,7 @@ struct LinkRows {
 
     /// Adds the links of one hex. Their texts must stay valid until `finish`.
     @inline(__always)
-    mutating func add(_ links: ArraySlice<LinkContent>, of hex: Int64, _ texts: Texts) throws {
+    mutating func add(_ links: ArraySlice<LinkContent>, of hex: Int64, _ texts: HexTextBuffers) throws {
         var id = hex << 13
         for link in links {
             guard let statement else { return assertionFailure("more rows than were announced") }

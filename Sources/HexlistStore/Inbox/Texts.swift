@@ -1,7 +1,7 @@
 internal import HexlistModel
 
 /// The two buffers that contain the texts of a hex (`TextSlice`): the received frame, and an arena for other texts.
-struct Texts {
+struct HexTextBuffers {
     let frame: UnsafeRawBufferPointer
     let arena: UnsafeRawBufferPointer
 

@@ -16,7 +16,7 @@ public struct HexImport: Sendable, Equatable {
     /// Number of links that merging did not add, because the stored hex has their address in another spelling (`AddressIdentity`), and the
     /// first `respellingsShown` of them.
     public var respelled = 0
-    public var respellings: [Respelling] = []
+    public var respellings: [EquivalentLink] = []
 
     static let respellingsShown = 5
 
@@ -25,7 +25,7 @@ public struct HexImport: Sendable, Equatable {
 }
 
 /// A link that was not added, and the equal address that is stored.
-public struct Respelling: Sendable, Equatable {
+public struct EquivalentLink: Sendable, Equatable {
     public var url: String
     public var stored: String
 }

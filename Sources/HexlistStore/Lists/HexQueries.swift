@@ -153,13 +153,13 @@ extension StoreReader {
         return Dictionary(found) { first, _ in first }
     }
 
-    /// Returns a page of the ids of a group's hexes, small enough to change them in one transaction: up to `HexGroup.pageLimit` hexes and 4
+    /// Returns a page of the ids of a group's hexes, small enough to change them in one transaction: up to `HexSet.pageLimit` hexes and 4
     /// MiB, but at least one hex. Each link counts as at least 256 bytes. Hexes that are added to a list between two pages are not on later
     /// pages.
     ///
     /// - Parameter after: the `next` of the previous page.
-    public func hexIDs(_ group: HexGroup, after: Int64? = nil) throws -> Page<Int64> {
-        let limit = HexGroup.pageLimit
+    public func hexIDs(_ group: HexSet, after: Int64? = nil) throws -> Page<Int64> {
+        let limit = HexSet.pageLimit
         let columns = "hex.id, coalesce(hex.inboxNumber, hex.id), hex.linkCount, hex.byteCount"
         let size = { (row: SQLStatement) in Swift.max(row.int(3), row.int(2).multipliedReportingOverflow(by: 256).partialValue) }
         let read = { (row: SQLStatement) in (id: row.int64(0), place: row.int64(1)) }

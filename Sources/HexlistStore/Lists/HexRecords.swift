@@ -68,7 +68,7 @@ public struct HexFilter: Sendable, Equatable {
 }
 
 /// A set of hexes to change, which is processed page by page.
-public enum HexGroup: Sendable, Equatable {
+public enum HexSet: Sendable, Equatable {
     /// All hexes with an id in a range, lowest id first, optionally only those in one location or of one proven sender.
     case ids(ClosedRange<Int64>, in: HexLocation?, of: PeerID? = nil)
     /// All hexes of a list, newest first.

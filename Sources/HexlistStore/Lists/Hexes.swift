@@ -41,12 +41,12 @@ extension HexStore {
     ///   - now: milliseconds since 1970.
     /// - Returns: the number of hexes that changed.
     /// - Throws: errors of the store. The hexes of earlier pages stay changed.
-    public func change(_ group: HexGroup, from start: Int64? = nil, _ change: HexChange, at now: Int64) async throws -> Int {
+    public func change(_ group: HexSet, from start: Int64? = nil, _ change: HexChange, at now: Int64) async throws -> Int {
         var changed = 0
         var cursor = start
         repeat {
             let after = cursor
-            let (count, next) = try await write(rows: HexGroup.pageLimit) { writer in
+            let (count, next) = try await write(rows: HexSet.pageLimit) { writer in
                 let page = try writer.hexIDs(group, after: after)
                 return (try writer.apply(change, to: page.items, at: now), page.next)
             }
@@ -72,7 +72,7 @@ extension HexlistError {
 }
 
 /// The numbers of hexes and links that a deletion would remove, for a confirmation.
-public struct HexDeletion: Sendable, Equatable {
+public struct DeletionCounts: Sendable, Equatable {
     public var hexes = 0
     /// Number of links of these hexes.
     public var links = 0
@@ -88,7 +88,7 @@ public struct HexDeletion: Sendable, Equatable {
         self.linksInside = linksInside
     }
 
-    public static func += (all: inout HexDeletion, part: HexDeletion) {
+    public static func += (all: inout DeletionCounts, part: DeletionCounts) {
         all.hexes += part.hexes
         all.links += part.links
         all.hexesInside += part.hexesInside
@@ -99,15 +99,15 @@ public struct HexDeletion: Sendable, Equatable {
 extension StoreReader {
     /// Returns the numbers of hexes and links that a deletion of hexes by their ids would remove.
     /// - Throws: the same errors as `HexStore.change`.
-    public func deletion(of ids: [Int64]) throws -> HexDeletion {
+    public func deletion(of ids: [Int64]) throws -> DeletionCounts {
         _ = try present(ids, for: .delete)
         return try counted(ids)
     }
 
     /// Returns the numbers of hexes and links that a deletion of a group would remove.
     /// - Parameter start: the position after which the deletion begins, as for `HexStore.change`.
-    public func deletion(of group: HexGroup, from start: Int64? = nil) throws -> HexDeletion {
-        var found = HexDeletion()
+    public func deletion(of group: HexSet, from start: Int64? = nil) throws -> DeletionCounts {
+        var found = DeletionCounts()
         var cursor = start
         repeat {
             let page = try hexIDs(group, after: cursor)
@@ -117,12 +117,12 @@ extension StoreReader {
         return found
     }
 
-    private func counted(_ ids: [Int64]) throws -> HexDeletion {
+    private func counted(_ ids: [Int64]) throws -> DeletionCounts {
         let list = jsonArray(ids)
         let links = try first("SELECT coalesce(sum(linkCount), 0) FROM hex WHERE id IN (SELECT value FROM json_each(?))", list) {
             $0.int(0)
         }
-        var found = HexDeletion(hexes: Set(ids).count, links: links ?? 0)
+        var found = DeletionCounts(hexes: Set(ids).count, links: links ?? 0)
         let hasInside = try first("SELECT 1 FROM hex WHERE id IN (SELECT value FROM json_each(?)) AND hexesInside > 0 LIMIT 1", list) { _ in
             true
         }
@@ -239,8 +239,8 @@ extension StoreWriter {
     func remove(_ ids: [Int64], remembers: Bool) throws -> Int {
         let list = jsonArray(ids)
         let gone = try all(
-            "SELECT \(StoredHex.columns), id FROM hex WHERE id IN (SELECT value FROM json_each(?))", list
-        ) { (hex: StoredHex($0), id: $0.int64(StoredHex.columnCount)) }
+            "SELECT \(HexCounterColumns.columns), id FROM hex WHERE id IN (SELECT value FROM json_each(?))", list
+        ) { (hex: HexCounterColumns($0), id: $0.int64(HexCounterColumns.columnCount)) }
         guard !gone.isEmpty else { return 0 }
         if remembers {
             try run(
@@ -260,7 +260,7 @@ extension StoreWriter {
     /// Lifetime of a tombstone in milliseconds: 60 days, twice the time for which a sender keeps an undelivered hex by default.
     private static let rememberedFor: Int64 = 60 * 86_400_000
 
-    private func uncount(_ gone: StoredHex) {
+    private func uncount(_ gone: HexCounterColumns) {
         guard let location = gone.location else { return }
         let countsAsUnread = location == .inbox && gone.unread
         let isHeld = location == .held
@@ -281,10 +281,10 @@ extension StoreWriter {
     func takeIn(_ ids: [Int64], at now: Int64) throws -> [Int64] {
         let held = try all(
             """
-            SELECT \(StoredHex.columns), id, (SELECT uuid FROM peer WHERE peer.id = hex.peer) FROM hex
+            SELECT \(HexCounterColumns.columns), id, (SELECT uuid FROM peer WHERE peer.id = hex.peer) FROM hex
             WHERE id IN (SELECT value FROM json_each(?)) AND location = 'held'
             """, jsonArray(ids)
-        ) { (id: $0.int64(StoredHex.columnCount), hex: StoredHex($0), uuid: $0.uuid(StoredHex.columnCount + 1)) }
+        ) { (id: $0.int64(HexCounterColumns.columnCount), hex: HexCounterColumns($0), uuid: $0.uuid(HexCounterColumns.columnCount + 1)) }
         var waiting = Dictionary(held.map { ($0.id, $0) }) { first, _ in first }
         let taken = ids.compactMap { waiting.removeValue(forKey: $0) }
         try unindex(taken.map(\.id))
@@ -318,7 +318,7 @@ extension StoreWriter {
 }
 
 /// The columns of a hex on which the counters depend.
-private struct StoredHex {
+private struct HexCounterColumns {
     static let columns = "location, peer, unread, byteCount"
     static let columnCount: Int32 = 4
 

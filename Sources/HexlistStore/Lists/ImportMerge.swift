@@ -18,7 +18,7 @@ struct ImportMerge {
 
     private(set) var additions: [Addition] = []
     /// The imported links that are not added because the stored hex has their address in another spelling.
-    private(set) var respellings: [Respelling] = []
+    private(set) var respellings: [EquivalentLink] = []
 
     /// Maximum bytes of the texts of a merged hex, so that it still fits into one request to send it.
     private static let bytes = 900 << 10
@@ -83,7 +83,7 @@ struct ImportMerge {
             let url = new.withBytes(of: link.url) { Array($0) }
             guard let other = stored[AddressIdentity.of(url)]?.popLast() else { return true }
             respellings.append(
-                Respelling(url: String(decoding: url, as: UTF8.self), stored: String(decoding: other, as: UTF8.self)))
+                EquivalentLink(url: String(decoding: url, as: UTF8.self), stored: String(decoding: other, as: UTF8.self)))
             return false
         }
     }

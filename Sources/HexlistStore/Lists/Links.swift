@@ -84,7 +84,7 @@ extension StoreReader {
                     hex: hex, id: id, position: position, url: content.withBytes(of: link.url) { Array($0) },
                     description: content.withBytes(of: link.linkDescription) { Array($0) },
                     service: content.withBytes(of: link.service) { Array($0) }, annotations: content.annotations(link.extra),
-                    unread: hex.unread && !read.contains(LinkPlace(hex: id, position: position)), cursor: cursor)
+                    unread: hex.unread && !read.contains(LinkPosition(hex: id, position: position)), cursor: cursor)
             }
         }
     }

@@ -50,7 +50,7 @@ extension HexStore {
     /// Adds a hex to My Hexlist.
     /// - Parameters:
     ///   - parent: the hex to which it is appended as an inner hex; `nil` for the top level.
-    ///   - wantsTitles: whether the titles of pages are to be read for links without a description (`WantedTitle`).
+    ///   - wantsTitles: whether the titles of pages are to be read for links without a description (`PendingTitle`).
     /// - Returns: the id of the new hex.
     /// - Throws: `.notFound`, `.badRequest` if the topmost hex would exceed the bounds of a hex.
     public func addMine(
@@ -60,7 +60,7 @@ extension HexStore {
             try writer.change {
                 let id = try writer.addMine(content, into: parent, at: now)
                 // The ids of its inner hexes follow the id of a new hex.
-                if wantsTitles { try writer.wantTitles(ofLinks: id << 13...((id + Int64(content.hexCount)) << 13) - 1) }
+                if wantsTitles { try writer.enqueueTitles(ofLinks: id << 13...((id + Int64(content.hexCount)) << 13) - 1) }
                 return id
             }
         }
@@ -97,8 +97,8 @@ extension HexStore {
                 try writer.editMine(id, edit)
                 guard wantsTitles else { return }
                 for (position, link) in (edit.links ?? []).enumerated() where link.from == nil && link.wantsTitle {
-                    let place = LinkPlace(hex: id, position: position).id
-                    try writer.wantTitles(ofLinks: place...place)
+                    let place = LinkPosition(hex: id, position: position).id
+                    try writer.enqueueTitles(ofLinks: place...place)
                 }
             }
         }

@@ -6,7 +6,7 @@ public import HexlistModel
 // topmost hex.
 
 /// The place of a link: the hex that has it, and its position in that hex.
-public struct LinkPlace: Sendable, Hashable {
+public struct LinkPosition: Sendable, Hashable {
     public var hex: Int64
     /// From 0.
     public var position: Int
@@ -24,7 +24,7 @@ extension HexStore {
     /// - Returns: the number of links whose state changed.
     /// - Throws: `.notFound` if a hex or link is missing; `.badRequest` if the state of a link of My Hexlist would change. Then nothing is
     ///   changed.
-    public func markLinks(_ links: [LinkPlace], unread: Bool) async throws -> Int {
+    public func markLinks(_ links: [LinkPosition], unread: Bool) async throws -> Int {
         try await write(rows: links.count) { try $0.markLinks(links, unread: unread) }
     }
 }
@@ -35,10 +35,10 @@ extension StoreReader {
     fileprivate static let isInTree = "readLink.id BETWEEN hex.id << 13 AND ((hex.id + hex.hexesInside) << 13) + 8191"
 
     /// Returns the links of the tree around a hex that were read although its topmost hex is unread.
-    public func readLinks(of hex: HexSummary) throws -> Set<LinkPlace> {
+    public func readLinks(of hex: HexSummary) throws -> Set<LinkPosition> {
         guard let top = try hex.parent == nil ? hex : summary(ofTop: hex.id), top.unread, top.location != .mine else { return [] }
         let found = try all("SELECT readLink.id FROM hex CROSS JOIN readLink ON \(Self.isInTree) WHERE hex.id = ?", top.id) {
-            LinkPlace(hex: $0.int64(0) >> 13, position: Int($0.int64(0) & 8_191))
+            LinkPosition(hex: $0.int64(0) >> 13, position: Int($0.int64(0) & 8_191))
         }
         return Set(found)
     }
@@ -55,9 +55,9 @@ extension StoreWriter {
             """, jsonArray(ids))
     }
 
-    fileprivate func markLinks(_ links: [LinkPlace], unread: Bool) throws -> Int {
+    fileprivate func markLinks(_ links: [LinkPosition], unread: Bool) throws -> Int {
         try change {
-            var tops: [(top: HexSummary, links: Set<LinkPlace>)] = []
+            var tops: [(top: HexSummary, links: Set<LinkPosition>)] = []
             var indices: [Int64: Int] = [:]
             var tree: [Int64: (top: HexSummary, linkCount: Int)] = [:]
             for link in links {
@@ -82,7 +82,7 @@ extension StoreWriter {
     }
 
     /// - Returns: the number of links whose state changed.
-    private func mark(_ links: Set<LinkPlace>, of top: HexSummary, unread: Bool) throws -> Int {
+    private func mark(_ links: Set<LinkPosition>, of top: HexSummary, unread: Bool) throws -> Int {
         guard top.unread || unread else { return 0 }
         guard top.location != .mine else {
             guard top.unread != unread else { return 0 }

@@ -2,7 +2,7 @@ internal import GRDB
 internal import HexlistModel
 
 /// A link of My Hexlist without a description, for which the daemon reads the title of its page.
-public struct WantedTitle: Sendable, Equatable {
+public struct PendingTitle: Sendable, Equatable {
     public var id: Int64
     /// The hex that has the link.
     public var hex: Int64
@@ -17,9 +17,9 @@ public struct WantedTitle: Sendable, Equatable {
 extension StoreReader {
     /// Returns the first waiting links.
     /// - Parameter run: a run of the daemon. Links that it tried are left out.
-    public func wantedTitles(notTriedIn run: Int64, limit: Int) throws -> [WantedTitle] {
+    public func wantedTitles(notTriedIn run: Int64, limit: Int) throws -> [PendingTitle] {
         try all("SELECT id, hex, url FROM wantedTitle WHERE run <> ? ORDER BY id LIMIT ?", run, limit) {
-            WantedTitle(id: $0.int64(0), hex: $0.int64(1), url: $0.text(2))
+            PendingTitle(id: $0.int64(0), hex: $0.int64(1), url: $0.text(2))
         }
     }
 }
@@ -29,12 +29,12 @@ extension HexStore {
     /// - Parameter run: the run of the daemon.
     /// - Returns: whether it may begin. Otherwise the link has had its attempts, got a description meanwhile, or was deleted, and is
     ///   removed from the waiting ones.
-    public func beginTitle(_ wanted: WantedTitle, in run: Int64) async throws -> Bool {
+    public func beginTitleAttempt(_ wanted: PendingTitle, in run: Int64) async throws -> Bool {
         try await write { writer in
             try writer.change {
                 let attempts = try writer.first("SELECT attempts FROM wantedTitle WHERE id = ?", wanted.id) { $0.int(0) }
                 guard let attempts else { return false }
-                guard try attempts < WantedTitle.attempts && !writer.untitledLinks(wanted).isEmpty else {
+                guard try attempts < PendingTitle.attempts && !writer.untitledLinks(wanted).isEmpty else {
                     try writer.run("DELETE FROM wantedTitle WHERE id = ?", wanted.id)
                     return false
                 }
@@ -48,7 +48,7 @@ extension HexStore {
     /// - Parameter title: the title; `nil` if the page has none.
     /// - Returns: the number of links that got the title.
     @discardableResult
-    public func endTitle(_ wanted: WantedTitle, title: String?) async throws -> Int {
+    public func finishTitle(_ wanted: PendingTitle, title: String?) async throws -> Int {
         try await write { writer in
             try writer.change {
                 try writer.run("DELETE FROM wantedTitle WHERE id = ?", wanted.id)
@@ -72,16 +72,16 @@ extension StoreWriter {
 
     /// Adds the links without a description among these to the waiting ones.
     /// - Parameter links: values of `link.id`.
-    func wantTitles(ofLinks links: ClosedRange<Int64>) throws {
+    func enqueueTitles(ofLinks links: ClosedRange<Int64>) throws {
         try run(
             """
             INSERT OR IGNORE INTO wantedTitle (hex, url) SELECT id >> 13, url FROM link WHERE id BETWEEN ? AND ? AND \(Self.isUntitled)
-            ORDER BY id LIMIT max(0, \(WantedTitle.maximum) - (SELECT count(*) FROM wantedTitle))
+            ORDER BY id LIMIT max(0, \(PendingTitle.maximum) - (SELECT count(*) FROM wantedTitle))
             """, links.lowerBound, links.upperBound)
     }
 
     /// Returns the ids of the links that a title is for; empty if the hex is not in My Hexlist any more.
-    fileprivate func untitledLinks(_ wanted: WantedTitle) throws -> [Int64] {
+    fileprivate func untitledLinks(_ wanted: PendingTitle) throws -> [Int64] {
         guard try summary(ofTop: wanted.hex)?.location == .mine else { return [] }
         return try all(
             "SELECT id FROM link WHERE id BETWEEN ?1 << 13 AND (?1 << 13) + 8191 AND url = ?2 AND \(Self.isUntitled)", wanted.hex,

@@ -73,7 +73,7 @@ extension StoreReader {
     /// - Throws: `.badRequest` for a term without words.
     public func searchedIDs(_ filter: SearchFilter, after: Int64? = nil) throws -> Page<Int64> {
         let query = try query(filter)
-        var remaining = PageLimit(items: HexGroup.pageLimit)
+        var remaining = PageLimit(items: HexSet.pageLimit)
         var page = Page<Int64>(items: [], next: nil)
         var last: Int64?
         let statement = try matches(query.expression, before: after ?? .max)

@@ -21,17 +21,17 @@ struct AutomaticFetch: Sendable {
     let own: PeerID
     let peer: PeerID
     /// Maximum size of the pool in bytes.
-    let most: Int64
+    let maximumPoolBytes: Int64
     /// The absolute path of the download folder; `nil` if there is none.
     let downloads: String?
     /// The current time, in milliseconds since 1970.
     let now: Int64
 
-    /// Maximum number of hexes that one call of `look` examines.
+    /// Maximum number of hexes that one call of `examineNextHexes` examines.
     private static let hexes = 32
 
     /// - Returns: the transfers that were added, and whether more hexes are left to examine.
-    func look() throws -> (added: [TransferRow], hasMore: Bool) {
+    func examineNextHexes() throws -> (added: [TransferRow], hasMore: Bool) {
         guard let allowance = try store.readSync({ try $0.fetchAllowance(of: peer, at: now) }) else { return ([], false) }
         let hexes = try store.readSync { try $0.inboxHexes(of: peer, after: allowance.after, limit: Self.hexes) }
         var added: [TransferRow] = []
@@ -105,14 +105,14 @@ struct AutomaticFetch: Sendable {
         if let downloads, rows.contains(where: { $0.place == nil }), try !makeFolders(folders, in: downloads) { rows = [] }
         for _ in 0..<2 where !rows.isEmpty {
             do {
-                return try store.addAutomaticTransfers(rows, of: peer, upTo: place, at: now, poolBytes: most)
+                return try store.addAutomaticTransfers(rows, of: peer, upTo: place, at: now, poolBytes: maximumPoolBytes)
             } catch let full as PoolFull {
                 guard try pool.makeRoom(full) else { break }
             } catch let error as HexlistError where error.code == .badRequest {
                 break  // too many transfers wait, or half of the pool is reserved
             }
         }
-        return try store.addAutomaticTransfers([], of: peer, upTo: place, at: now, poolBytes: most)
+        return try store.addAutomaticTransfers([], of: peer, upTo: place, at: now, poolBytes: maximumPoolBytes)
     }
 }
 
@@ -123,10 +123,10 @@ extension FileTransfers {
 
     private func lookForFiles(of peer: PeerID) {
         guard !isStopping, fetching.beginLook(peer) else { return }
-        let look = AutomaticFetch(
-            store: store, pool: pool, own: id, peer: peer, most: configuration.cacheBytes,
+        let fetch = AutomaticFetch(
+            store: store, pool: pool, own: id, peer: peer, maximumPoolBytes: configuration.cacheBytes,
             downloads: configuration.downloads, now: clocks.milliseconds)
-        transport.fileThreads.run(on: eventLoop) { try look.look() }.whenComplete { [weak self] result in
+        transport.fileThreads.run(on: eventLoop) { try fetch.examineNextHexes() }.whenComplete { [weak self] result in
             guard let self else { return }
             assumeIsolated { transfers in
                 var isMore = transfers.fetching.endLook(peer)

@@ -301,7 +301,7 @@ final class FileFetching {
         if !rows.isEmpty { write(rows, host) }
     }
 
-    private func ended(_ run: any FetchAttempt, _ end: FetchEnd, _ free: FileClientConnection?, _ host: isolated FileTransfers) {
+    private func ended(_ run: any FetchAttempt, _ end: FetchResult, _ free: FileClientConnection?, _ host: isolated FileTransfers) {
         if let free { host.connections.keep(free, to: run.row.peer) }
         leaveConnection(run, host)
         guard runs.removeValue(forKey: run.run) != nil else { return }

@@ -36,7 +36,7 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
     /// Whether the connection is shared with other attempts, because the file is small and none of it was fetched before.
     private let sharesConnection: Bool
     /// Called with the end of the attempt, exactly once unless it is stopped, and with the connection if it can be reused.
-    private let ended: (PeerFetch, FetchEnd, FileClientConnection?) -> Void
+    private let ended: (PeerFetch, FetchResult, FileClientConnection?) -> Void
     private let progressed: (PeerFetch) -> Void
     /// Called with all bytes of a small file. The result comes back through `written`.
     private let arrived: (PeerFetch, WholeFile.Content) -> Void
@@ -48,7 +48,7 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
     private let buffer = WriteBuffer()
     private var isWriting = false
     /// The end to report once the write in progress has finished.
-    private var pending: FetchEnd?
+    private var pending: FetchResult?
     private var startedWith: Int64 = 0
     /// Number of bytes that arrived in this attempt, written or not.
     private(set) var arrivedBytes: Int64 = 0
@@ -67,7 +67,7 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
         _ run: TransferAttemptID, _ row: TransferRow, _ link: FileLink, sharesConnection: Bool, with dependencies: FetchDependencies,
         progressed: @escaping (PeerFetch) -> Void, arrived: @escaping (PeerFetch, WholeFile.Content) -> Void,
         whole: @escaping (PeerFetch, WholeFile, FileClientConnection?) -> Void,
-        ended: @escaping (PeerFetch, FetchEnd, FileClientConnection?) -> Void
+        ended: @escaping (PeerFetch, FetchResult, FileClientConnection?) -> Void
     ) {
         self.run = run
         id = TransferID(row.id)
@@ -96,7 +96,7 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
             switch opened {
             case .finished(let length, let identity):
                 (self.row.bytes, self.row.identity) = (length, identity)
-                return self.end(FetchEnd(outcome: .done))
+                return self.end(FetchResult(outcome: .done))
             case .part(let part, let unused):
                 self.take(part, unused)
                 if part.length == part.specification.size, part.length > 0 { return self.finish() }
@@ -121,7 +121,8 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
             return
         }
         switch result {
-        case .failure(.unreachable(let why)): end(FetchEnd(outcome: .interrupted(progressed: false), reason: "unreachable", message: why))
+        case .failure(.unreachable(let why)):
+            end(FetchResult(outcome: .interrupted(progressed: false), reason: "unreachable", message: why))
         case .success(let connection):
             self.connection = connection
             phase = .asked
@@ -137,7 +138,7 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
         switch head.status {
         case 200 where isShared && head.entityTag == nil:
             end(
-                FetchEnd(
+                FetchResult(
                     outcome: .final, reason: "folder",
                     message: "It is a folder; \(Self.command(for: link)) fetches it with all that is in it."))
         case 200: receive(from: 0, size: head.length, head)
@@ -151,10 +152,10 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
                 isShared
                 ? "It is not there, may not be read there, or is not shared with this machine any more."
                 : "Its owner does not offer it to this machine, or no longer: the offer ended, or this machine is not trusted there."
-            end(FetchEnd(outcome: .final, reason: "notOffered", message: message))
+            end(FetchResult(outcome: .final, reason: "notOffered", message: message))
         case 410:
             end(
-                FetchEnd(
+                FetchResult(
                     outcome: .final, reason: "changed",
                     message: "It is not as it was offered: it changed, was deleted or may not be read there."))
         default: refuse("answer", "Its owner answered with status \(head.status).")
@@ -173,7 +174,7 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
         // A shared file without a digest may have another size than when it was listed. For a file with a digest, the pool has reserved
         // room for the announced size.
         if let announced = row.size, announced != size, !isShared || row.sha256 != nil {
-            return end(FetchEnd(outcome: .final, reason: "changed", message: "It has \(size) bytes; \(announced) were announced."))
+            return end(FetchResult(outcome: .final, reason: "changed", message: "It has \(size) bytes; \(announced) were announced."))
         }
         row.size = size
         row.entityTag = head.entityTag.flatMap { EntityTag($0) }?.description
@@ -182,7 +183,7 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
         // The file grew beyond the limit for shared connections: ends the attempt, so that other small files need not wait.
         guard !sharesConnection else {
             return end(
-                FetchEnd(outcome: .interrupted(progressed: true), reason: "link", message: "It has grown, and is fetched by itself."))
+                FetchResult(outcome: .interrupted(progressed: true), reason: "link", message: "It has grown, and is fetched by itself."))
         }
         small = nil
         if let part, part.length == offset, part.specification.size == size { return pump() }
@@ -229,7 +230,7 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
         guard isEnd, let all = small.take() else { return }
         phase = .finishing
         guard let specification = PartFile.Specification(row, dependencies.minimumFree) else {
-            return end(FetchEnd(of: FileFault.partLost))
+            return end(FetchResult(of: FileFault.partLost))
         }
         isWriting = true
         arrived(self, WholeFile.Content(folder: row.folder, specification: specification, bytes: Array(all.readableBytesView)))
@@ -267,8 +268,8 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
         case .success(let placement):
             row.finalName = placement.name
             row.fileInode = placement.fileInode
-            end(FetchEnd(outcome: .done))
-        case .failure(let error): end(FetchEnd(ofPlacing: error))
+            end(FetchResult(outcome: .done))
+        case .failure(let error): end(FetchResult(ofPlacing: error))
         }
     }
 
@@ -296,15 +297,15 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
         case .answer(let what): refuse("answer", "Its owner's answer is not understood: \(what).")
         case .closed where phase == .asked && !sharesConnection:
             end(
-                FetchEnd(
+                FetchResult(
                     outcome: .interrupted(progressed: false), reason: "refused",
                     message: "Its owner closed the connection without an answer; perhaps it does not trust this machine."))
         case .closed, .timeout:
-            end(FetchEnd(outcome: .interrupted(progressed: hasProgressed), reason: "link", message: "The link was lost: \(fault)."))
+            end(FetchResult(outcome: .interrupted(progressed: hasProgressed), reason: "link", message: "The link was lost: \(fault)."))
         }
     }
 
-    private func refuse(_ reason: String, _ message: String) { end(FetchEnd(outcome: .sourceFault, reason: reason, message: message)) }
+    private func refuse(_ reason: String, _ message: String) { end(FetchResult(outcome: .sourceFault, reason: reason, message: message)) }
 
     /// Whether the link leads to a file or folder in a share, whose size and digest are unknown before it is read.
     private var isShared: Bool { if case .share = link.target { true } else { false } }
@@ -345,7 +346,7 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
                 (self.row.finalName, self.row.identity) = (file.name, file.identity)
             }
             self.row.bytes = part.specification.size
-            self.end(FetchEnd(outcome: .done))
+            self.end(FetchResult(outcome: .done))
         }
     }
 
@@ -358,7 +359,7 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
     /// Ends the attempt to free its slot for a file of another peer, unless all bytes have arrived. The partial file is kept.
     func preempt() {
         switch phase {
-        case .preparing, .asked, .receiving: end(FetchEnd(outcome: .preempted))
+        case .preparing, .asked, .receiving: end(FetchResult(outcome: .preempted))
         case .finishing, .whole, .ended: break
         }
     }
@@ -396,7 +397,7 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
         }
         switch result {
         case .success(let value): then(value)
-        case .failure(let error): end(FetchEnd(of: error))
+        case .failure(let error): end(FetchResult(of: error))
         }
     }
 
@@ -420,7 +421,7 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
         _ = dependencies.threads.run(on: dependencies.eventLoop) { PartFile.discard(folder: folder, specification: file.specification) }
     }
 
-    private func end(_ end: FetchEnd) {
+    private func end(_ end: FetchResult) {
         if case .ended = phase { return }
         // Waits for the write in progress, because its bytes count as fetched.
         guard !isWriting else {

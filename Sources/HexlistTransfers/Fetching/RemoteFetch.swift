@@ -9,7 +9,7 @@ import NIOCore
 /// stopped writing it.
 final class RemoteFetch: FetchAttempt, @unchecked Sendable {
     /// Interval at which the length of the partial file is polled.
-    private static let lookPause = TimeAmount.milliseconds(300)
+    private static let progressInterval = TimeAmount.milliseconds(300)
 
     private enum Phase {
         case preparing, copying, finishing
@@ -34,20 +34,20 @@ final class RemoteFetch: FetchAttempt, @unchecked Sendable {
     /// Called with a complete file that waits for its final name.
     private let whole: (RemoteFetch, WholeFile) -> Void
     /// Called with the end, exactly once unless the attempt is stopped.
-    private let ended: (RemoteFetch, FetchEnd) -> Void
+    private let ended: (RemoteFetch, FetchResult) -> Void
     private var phase = Phase.preparing
     private var part: PartFile?
     private var wholeFile: WholeFile?
     /// The request to the service. Its result is passed to `copied`.
     private(set) var copying: Task<Void, Never>?
-    private var looks: RepeatedTask?
-    private var isLooking = false
+    private var progressTimer: RepeatedTask?
+    private var isReadingProgress = false
 
     init(
         _ run: TransferAttemptID, _ row: TransferRow, _ link: RemoteLink, of remotes: any ContentServices,
         with dependencies: FetchDependencies,
         progressed: @escaping (RemoteFetch) -> Void, whole: @escaping (RemoteFetch, WholeFile) -> Void,
-        ended: @escaping (RemoteFetch, FetchEnd) -> Void
+        ended: @escaping (RemoteFetch, FetchResult) -> Void
     ) {
         self.run = run
         id = TransferID(row.id)
@@ -76,7 +76,7 @@ final class RemoteFetch: FetchAttempt, @unchecked Sendable {
             switch opened {
             case .finished:
                 self.row.bytes = self.row.size ?? 0
-                self.end(FetchEnd(outcome: .done))
+                self.end(FetchResult(outcome: .done))
             case .part(let part):
                 self.part = part
                 self.copy(into: part)
@@ -94,16 +94,16 @@ final class RemoteFetch: FetchAttempt, @unchecked Sendable {
             do { result = .success(try await remotes.copy(link, to: folder, as: name)) } catch { result = .failure(error) }
             eventLoop.execute { self.copied(result) }
         }
-        looks = eventLoop.scheduleRepeatedTask(initialDelay: Self.lookPause, delay: Self.lookPause) { [weak self] _ in
-            self?.look(at: part)
+        progressTimer = eventLoop.scheduleRepeatedTask(initialDelay: Self.progressInterval, delay: Self.progressInterval) { [weak self] _ in
+            self?.updateProgress(from: part)
         }
     }
 
-    private func look(at part: PartFile) {
-        guard case .copying = phase, !isLooking else { return }
-        isLooking = true
+    private func updateProgress(from part: PartFile) {
+        guard case .copying = phase, !isReadingProgress else { return }
+        isReadingProgress = true
         dependencies.threads.run(on: dependencies.eventLoop) { try part.writtenBytes() }.assumeIsolated().whenComplete { result in
-            self.isLooking = false
+            self.isReadingProgress = false
             guard case .copying = self.phase, case .success(let bytes) = result else { return }
             guard bytes <= part.specification.size else { return self.end(Self.otherSize) }
             guard bytes > self.row.bytes else { return }
@@ -112,7 +112,7 @@ final class RemoteFetch: FetchAttempt, @unchecked Sendable {
         }
     }
 
-    private static let otherSize = FetchEnd(
+    private static let otherSize = FetchResult(
         outcome: .final, reason: "changed", message: "It has another size than was listed; fetch it again.")
 
     /// Handles the end of the service's request, after which it no longer writes the file.
@@ -122,8 +122,8 @@ final class RemoteFetch: FetchAttempt, @unchecked Sendable {
         endLooks()
         switch result {
         case .failure(let fault as RemoteFault):
-            end(FetchEnd(outcome: fault.outcome, reason: fault.reason, message: fault.message))
-        case .failure(let error): end(FetchEnd(of: error))
+            end(FetchResult(outcome: fault.outcome, reason: fault.reason, message: fault.message))
+        case .failure(let error): end(FetchResult(of: error))
         case .success:
             phase = .finishing
             work({ try part.takeOver() }) { file in
@@ -137,8 +137,8 @@ final class RemoteFetch: FetchAttempt, @unchecked Sendable {
     }
 
     private func endLooks() {
-        looks?.cancel()
-        looks = nil
+        progressTimer?.cancel()
+        progressTimer = nil
     }
 
     // MARK: The end
@@ -150,8 +150,8 @@ final class RemoteFetch: FetchAttempt, @unchecked Sendable {
             wholeFile = nil
             row.finalName = placement.name
             row.fileInode = placement.fileInode
-            end(FetchEnd(outcome: .done))
-        case .failure(let error): end(FetchEnd(ofPlacing: error))
+            end(FetchResult(outcome: .done))
+        case .failure(let error): end(FetchResult(ofPlacing: error))
         }
     }
 
@@ -161,7 +161,7 @@ final class RemoteFetch: FetchAttempt, @unchecked Sendable {
         close()
     }
 
-    private func end(_ end: FetchEnd) {
+    private func end(_ end: FetchResult) {
         if case .ended = phase { return }
         if end.outcome != .done { row.bytes = 0 }
         close()
@@ -199,7 +199,7 @@ final class RemoteFetch: FetchAttempt, @unchecked Sendable {
             case (.failure, .ended): break
             case (.success(let value), _): then(value)
             case (.failure(let fault as FileFault), .finishing) where fault.isOtherSize: self.end(Self.otherSize)
-            case (.failure(let error), _): self.end(FetchEnd(of: error))
+            case (.failure(let error), _): self.end(FetchResult(of: error))
             }
         }
     }

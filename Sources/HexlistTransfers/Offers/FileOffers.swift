@@ -38,7 +38,7 @@ public struct FileOffers: Sendable {
         let json = try? JSONValue(parsing: HexEncoder.encode(plan.content(own: transfers.id)))
         return OfferResult(
             hex: json ?? .emptyObject, files: plan.rows.count, size: plan.rows.map(\.size).clampedSum, leftOut: plan.skipped.total,
-            leftOutBy: plan.skipped.total > 0 ? OfferLeftOut(plan.skipped) : nil, copied: plan.copied.count)
+            leftOutBy: plan.skipped.total > 0 ? SkippedEntries(plan.skipped) : nil, copied: plan.copied.count)
     }
 
     /// Offers the local copies of files that the links of a hex lead to: unchanged fetched files, cached and kept files (as copies, since
@@ -51,7 +51,7 @@ public struct FileOffers: Sendable {
         progress: @escaping @Sendable (OfferProgress) -> Void
     ) async throws -> OfferResult {
         guard var content = try await store.read({ try $0.hex(hex) })?.content else { throw HexlistError.noHex(hex) }
-        let search = OwnCopies(of: content, store: store, pool: transfers.pool, copies: copies, own: transfers.id, protecting: folders)
+        let search = LocalCopies(of: content, store: store, pool: transfers.pool, copies: copies, own: transfers.id, protecting: folders)
         guard !search.isEmpty else {
             throw HexlistError(.badRequest, "No link of hex \(hex) leads to a file of a peer.", hint: "Send it without `--reoffer`.")
         }
@@ -73,7 +73,7 @@ public struct FileOffers: Sendable {
     /// - Parameter look: finds the files to offer; called on another thread.
     private func offer(
         to peers: [PeerID], copying: OfferCopying, _ progress: @escaping @Sendable (OfferProgress) -> Void,
-        _ look: @escaping @Sendable () throws -> OfferPlan
+        _ makePlan: @escaping @Sendable () throws -> OfferPlan
     ) async throws -> OfferPlan {
         let (minimumFree, smallBytes) = try await transfers.copyLimits(sendingTo: peers)
         let below = copying == .ifSmall ? smallBytes : 0
@@ -84,7 +84,7 @@ public struct FileOffers: Sendable {
                 Self.queue.async {
                     continuation.resume(
                         with: Result {
-                            var plan = try look()
+                            var plan = try makePlan()
                             do {
                                 try plan.read(
                                     known: { path, identity in

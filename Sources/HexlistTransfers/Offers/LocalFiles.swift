@@ -40,7 +40,7 @@ extension FileOffers {
     /// Returns the local file to which each link of a hex leads, followed by the links of its nested hexes; `nil` for a link to the web or to
     /// a file that is not on this machine.
     public func localFiles(of content: HexContent, protecting folders: [String]) async throws -> [LocalFile?] {
-        let copies = OwnCopies(
+        let copies = LocalCopies(
             of: content, store: transfers.store, pool: transfers.pool, copies: copies, own: transfers.id, protecting: folders)
         return try await transfers.onFileThread {
             try copies.filesOfLinks().map { $0.flatMap { try? LocalFile(path: $0.path, name: $0.name) } }

@@ -12,7 +12,7 @@ import HexlistWire
 /// The files and folders that one request offers, and the hex made from them.
 struct OfferPlan {
     /// Maximum number of files: their links fit into one frame to a trusted peer.
-    static let most = 3_000
+    static let maximumFiles = 3_000
 
     private struct File {
         var path: String
@@ -73,7 +73,7 @@ struct OfferPlan {
 
     /// - Throws: `HexlistError` `badRequest` for too many files.
     init(_ found: [Found]) throws {
-        guard found.count <= Self.most else { throw Self.tooMany }
+        guard found.count <= Self.maximumFiles else { throw Self.tooMany }
         files = found.map { File(path: $0.path, name: $0.name, found: $0) }
     }
 
@@ -91,7 +91,7 @@ struct OfferPlan {
             } catch let fault as FileFault {
                 throw Self.refused(path, fault)
             }
-            guard files.count <= Self.most else { throw Self.tooMany }
+            guard files.count <= Self.maximumFiles else { throw Self.tooMany }
         }
         try checkAny(files.isEmpty)
     }
@@ -100,13 +100,13 @@ struct OfferPlan {
         guard isEmpty else { return }
         throw HexlistError(
             .badRequest, "There is no file to send there.",
-            hint: skipped.total > 0 ? "Skipped: \(OfferLeftOut(skipped).text)." : nil)
+            hint: skipped.total > 0 ? "Skipped: \(SkippedEntries(skipped).text)." : nil)
     }
 
     private mutating func add(folder path: String, isOnly: Bool, protecting protected: ProtectedFolders) throws {
         // Several named folders become nested hexes, one level deeper than a single one.
         let levels = ProtocolLimits.levels - (isOnly ? 0 : 1)
-        let walk = try FolderWalk(path: path, maximumFiles: Self.most - files.count, maximumLevels: levels, protected: protected)
+        let walk = try FolderWalk(path: path, maximumFiles: Self.maximumFiles - files.count, maximumLevels: levels, protected: protected)
         skipped.add(walk.skipped)
         let base = folders.count
         // The first folder of the walk is the named one. A single named folder becomes the hex itself, so it gets no index.
@@ -124,7 +124,7 @@ struct OfferPlan {
 
     private static var tooMany: HexlistError {
         HexlistError(
-            .badRequest, "A hex has at most \(most) files; there are more.", hint: "Send fewer, or put them into an archive.")
+            .badRequest, "A hex has at most \(maximumFiles) files; there are more.", hint: "Send fewer, or put them into an archive.")
     }
 
     static func refused(_ path: String, _ fault: FileFault) -> HexlistError {
@@ -303,7 +303,7 @@ struct OfferPlan {
     }
 }
 
-extension OfferLeftOut {
+extension SkippedEntries {
     init(_ skipped: FolderWalk.Skipped) {
         let count = { (cause: FolderWalk.Cause) in skipped.counts[cause] ?? 0 }
         self.init(

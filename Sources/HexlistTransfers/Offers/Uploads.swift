@@ -15,10 +15,10 @@ final class Uploads: Sendable {
     static let unsentTime: Int64 = 3_600_000
 
     /// The sizes of the files that are being uploaded.
-    private let underWay = Mutex([OfferID: Int64]())
+    private let inProgress = Mutex([OfferID: Int64]())
 
     /// The offers whose files are being uploaded.
-    var offers: Set<OfferID> { underWay.withLock { Set($0.keys) } }
+    var offers: Set<OfferID> { inProgress.withLock { Set($0.keys) } }
 
     /// Reserves room for an upload, until `end`.
     /// - Parameter known: the sizes of the copies that are on offer.
@@ -29,21 +29,21 @@ final class Uploads: Sendable {
                 .tooLarge, "An uploaded file has at most \(Self.largest >> 30) GiB.",
                 hint: "`hexlist send` can offer files of any size.")
         }
-        try underWay.withLock { underWay throws(HexlistError) in
-            guard underWay.count < Self.atOnce else {
+        try inProgress.withLock { inProgress throws(HexlistError) in
+            guard inProgress.count < Self.atOnce else {
                 throw HexlistError(
                     .recentlyFailed, "\(Self.atOnce) files are already being uploaded.", hint: "Try again when they are complete.")
             }
-            let bytes = (known + underWay.values + [size]).clampedSum
-            guard bytes <= Self.bytesTogether, known.count + underWay.count < Self.filesTogether else {
+            let bytes = (known + inProgress.values + [size]).clampedSum
+            guard bytes <= Self.bytesTogether, known.count + inProgress.count < Self.filesTogether else {
                 throw HexlistError(
                     .storageFull,
                     "The copies of sent files have reached the limit of \(Self.bytesTogether >> 30) GiB or \(Self.filesTogether) files.",
                     hint: "Cancel some in the outbox. They are deleted 30 days after the delivery in any case.")
             }
-            underWay[offer] = size
+            inProgress[offer] = size
         }
     }
 
-    func end(_ offer: OfferID) { underWay.withLock { _ = $0.removeValue(forKey: offer) } }
+    func end(_ offer: OfferID) { inProgress.withLock { _ = $0.removeValue(forKey: offer) } }
 }

@@ -1,32 +1,32 @@
 /// Rate limit for the dials that a peer requests in order to fetch files, so that its requests cause only a bounded number of dials.
 struct DialRequestLimit {
     /// Maximum number of dials in one `window`.
-    static let most = 16
+    static let maximumDials = 16
     static let window = Duration.seconds(10)
 
-    private(set) var underWay = 0
+    private(set) var inProgress = 0
     private var count = 0
     private var windowEnds: ContinuousClock.Instant?
     /// The end of the pause after a failed dial. No dial starts before it.
-    private var restEnds: ContinuousClock.Instant?
+    private var pauseEnds: ContinuousClock.Instant?
 
     /// - Returns: whether another dial may start. The caller must call `ended` after each dial.
     mutating func begin(now: ContinuousClock.Instant) -> Bool {
-        if let restEnds, now < restEnds { return false }
+        if let pauseEnds, now < pauseEnds { return false }
         if windowEnds.map({ now >= $0 }) ?? true { (count, windowEnds) = (0, now + Self.window) }
-        guard count < Self.most else { return false }
+        guard count < Self.maximumDials else { return false }
         count += 1
-        underWay += 1
+        inProgress += 1
         return true
     }
 
     mutating func ended(_ reached: Bool, now: ContinuousClock.Instant) {
-        underWay -= 1
-        restEnds = reached ? nil : now + Self.window
+        inProgress -= 1
+        pauseEnds = reached ? nil : now + Self.window
     }
 
     /// Whether no dial is in progress and nothing is limited, so that this value can be dropped.
     func isOver(now: ContinuousClock.Instant) -> Bool {
-        underWay == 0 && (windowEnds ?? now) <= now && (restEnds ?? now) <= now
+        inProgress == 0 && (windowEnds ?? now) <= now && (pauseEnds ?? now) <= now
     }
 }

@@ -54,13 +54,13 @@ final class FileServing {
     func dial(_ request: DialBack, for key: Fingerprint, at address: String, _ host: isolated FileTransfers) {
         guard mayServe(key, host) else { return }
         let peer = key.peerID
-        var turns = dials[peer] ?? DialRequestLimit()
+        var limit = dials[peer] ?? DialRequestLimit()
         let open = connections.values.count { $0.peer == key }
-        let underWay = dials.values.reduce(0) { $0 + $1.underWay }
-        guard open + turns.underWay < Self.perPeer, connections.count + underWay < Self.atOnce, turns.begin(now: host.clocks.now) else {
+        let inProgress = dials.values.reduce(0) { $0 + $1.inProgress }
+        guard open + limit.inProgress < Self.perPeer, connections.count + inProgress < Self.atOnce, limit.begin(now: host.clocks.now) else {
             return
         }
-        dials[peer] = turns
+        dials[peer] = limit
         let target = DialTarget(host: address, port: request.port)
         host.transport.dialToServeFiles([target], expecting: peer).report.whenSuccess { [weak host] report in
             host?.assumeIsolated { $0.serving.dialEnded(peer, report, $0) }
@@ -147,7 +147,7 @@ final class FileServing {
 
     /// A folder listing that is being read. It answers the last request in `made`.
     private struct List: Sendable {
-        var reading: FolderReading
+        var reading: FolderPageReader
         var asked: Asked
         var made: [RequestedFiles.Reply]
     }

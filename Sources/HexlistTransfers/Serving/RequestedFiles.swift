@@ -16,7 +16,7 @@ struct RequestedFiles: Sendable {
         /// Whether the answer is a folder listing, which may be long.
         var isList = false
         /// The listing that still has to be read before it can be sent.
-        var reading: FolderReading?
+        var reading: FolderPageReader?
         /// The size of an offered file, and the first byte that was requested.
         var offered: (bytes: Int64, from: Int64)?
         /// An offer whose file cannot be sent, the reason, and the ID of the outbox row that contains the offer.
@@ -50,7 +50,7 @@ struct RequestedFiles: Sendable {
         do {
             looked = try store.readSync { reader in
                 var shares: [[UInt8]: ShareRow?] = [:]
-                return requests.map { request in Result { try look(request, reader, &shares) } }
+                return requests.map { request in Result { try lookUp(request, reader, &shares) } }
             }
         } catch {
             return [.broken(error)]
@@ -74,7 +74,7 @@ struct RequestedFiles: Sendable {
         case nothing
     }
 
-    private func look(_ request: FileRequest, _ reader: StoreReader, _ shares: inout [[UInt8]: ShareRow?]) throws -> LookupResult {
+    private func lookUp(_ request: FileRequest, _ reader: StoreReader, _ shares: inout [[UInt8]: ShareRow?]) throws -> LookupResult {
         switch FileRequestTarget(request.target) {
         case .offer(let offer): return try reader.offer(offer.bytes, to: peer).map(LookupResult.offer) ?? .nothing
         case .shares: return .shares(try reader.shares(for: peer))
@@ -121,12 +121,13 @@ struct RequestedFiles: Sendable {
             return made
         }
         let sent = sent
-        let answer = reply(request, OfferedSource(file), row.mediaType) { sent(row) }
+        let answer = reply(request, OfferedFileBody(file), row.mediaType) { sent(row) }
         let from = request.range.flatMap { FileRange($0) }?.bytes(ofSize: file.size)?.lowerBound ?? 0
         return Reply(answer: answer, offered: (file.size, from))
     }
 
-    private func reply(_ request: FileRequest, _ source: OfferedSource, _ mediaType: String?, sent: (@Sendable () -> Void)?) -> FileAnswer {
+    private func reply(_ request: FileRequest, _ source: OfferedFileBody, _ mediaType: String?, sent: (@Sendable () -> Void)?) -> FileAnswer
+    {
         let identity = source.file.identity
         var answer = FileReply.answer(
             request, size: identity.size, tag: EntityTag(of: identity, key: tagKey), mediaType: mediaType, source: source, sent: sent)

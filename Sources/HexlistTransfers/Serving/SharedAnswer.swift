@@ -4,10 +4,10 @@ import HexlistStore
 
 /// The answer to a request for a file or folder in a share. Created on a file thread.
 enum SharedAnswer: Sendable {
-    case file(OfferedSource, mediaType: String?)
+    case file(OfferedFileBody, mediaType: String?)
     case list(FolderListing)
     /// A listing that still has to be read, in steps.
-    case folder(FolderReading)
+    case folder(FolderPageReader)
 
     /// Returns the shares that a peer may see, as a folder of folders. A share whose folder is missing is left out.
     static func shares(_ rows: [ShareRow]) -> SharedAnswer {
@@ -33,7 +33,7 @@ enum SharedAnswer: Sendable {
         case .content:
             switch try root.open(path) {
             case .folder(let folder): self = .folder(try folder.reading())
-            case .file(let file): self = .file(OfferedSource(file), mediaType: path.names.last.flatMap(MediaType.of))
+            case .file(let file): self = .file(OfferedFileBody(file), mediaType: path.names.last.flatMap(MediaType.of))
             }
         }
     }

@@ -144,8 +144,8 @@ extension HexReader {
         } else {
             // A code of a newer version is treated as `internal`, which is temporary; the message gets its name.
             let name = texts.string(code.slice, in: json, bytes: ProtocolLimits.wordBytes)
-            let told = rejection.message.isEmpty ? name : "\(name): \(rejection.message)"
-            rejection.message = PeerName.cut(told, bytes: ProtocolLimits.messageBytes)
+            let description = rejection.message.isEmpty ? name : "\(name): \(rejection.message)"
+            rejection.message = PeerName.cut(description, bytes: ProtocolLimits.messageBytes)
         }
         return (rejection, end)
     }

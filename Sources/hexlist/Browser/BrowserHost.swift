@@ -104,7 +104,7 @@ final class BrowserHost: Sendable {
             let outcomes = try await client.send(
                 HexlistClient.Send(content: .hex(send.hex.jsonBytes), peers: send.to, timeout: Self.sendTimeout, key: "browser:\(send.key)")
             )
-            return followed(outcomes.map { BrowserRow($0) })
+            return followed(outcomes.map { BrowserOutboxRow($0) })
         case .rows(let ids): return followed(try await rows(ids))
         case .inbox(let unread, let cursor, let limit):
             var page = BrowserListReply()
@@ -128,11 +128,11 @@ final class BrowserHost: Sendable {
         }
     }
 
-    private func rows(_ ids: [Int64]) async throws -> [BrowserRow] {
-        var rows: [BrowserRow] = []
+    private func rows(_ ids: [Int64]) async throws -> [BrowserOutboxRow] {
+        var rows: [BrowserOutboxRow] = []
         for id in ids {
             do {
-                rows.append(BrowserRow(try await client.outboxRow(id)))
+                rows.append(BrowserOutboxRow(try await client.outboxRow(id)))
             } catch let error as HexlistError where error.code == .notFound {
                 continue  // the row was removed long after its delivery
             }
@@ -143,7 +143,7 @@ final class BrowserHost: Sendable {
     // MARK: Events
 
     /// Remembers the rows that still wait, so that their changes are reported.
-    private func followed(_ rows: [BrowserRow]) -> BrowserRows {
+    private func followed(_ rows: [BrowserOutboxRow]) -> BrowserRows {
         state.withLock { state in
             for row in rows where row.waits && !state.rows.contains(row.row) { state.rows.append(row.row) }
             state.rows.removeFirst(max(0, state.rows.count - Self.followedLimit))
@@ -156,7 +156,7 @@ final class BrowserHost: Sendable {
         for row in (try? await rows(state.withLock(\.rows))) ?? [] where !onlyEnded || !row.waits { send(row) }
     }
 
-    private func send(_ row: BrowserRow) {
+    private func send(_ row: BrowserOutboxRow) {
         if !row.waits { state.withLock { $0.rows.removeAll { $0 == row.row } } }
         send(.event("row", row))
     }

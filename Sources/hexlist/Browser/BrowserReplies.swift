@@ -133,7 +133,7 @@ struct BrowserRecipient: JSONEncodable {
 }
 
 /// The state of one outbox row, for the extension.
-struct BrowserRow: JSONEncodable, Equatable {
+struct BrowserOutboxRow: JSONEncodable, Equatable {
     var row: Int64
     var peer: String
     var label: String
@@ -142,11 +142,11 @@ struct BrowserRow: JSONEncodable, Equatable {
     var why: String
 
     init(_ send: SendOutcome) {
-        self.init(send.outboxID, send.peer, PeerDisplayName(send.peer, send.tag), send.state, RowReason(send).why)
+        self.init(send.outboxID, send.peer, PeerDisplayName(send.peer, send.tag), send.state, OutboxRowExplanation(send).why)
     }
 
     init(_ row: OutboxView) {
-        self.init(row.outboxID, row.peer, PeerDisplayName(row.peer, row.tag), row.state, RowReason(row).why)
+        self.init(row.outboxID, row.peer, PeerDisplayName(row.peer, row.tag), row.state, OutboxRowExplanation(row).why)
     }
 
     private init(_ row: Int64, _ peer: PeerID, _ label: PeerDisplayName, _ state: OutboxState, _ why: String) {
@@ -237,7 +237,7 @@ enum BrowserItem: JSONEncodable {
 }
 
 struct BrowserRows: JSONEncodable {
-    var rows: [BrowserRow]
+    var rows: [BrowserOutboxRow]
 
     func write(to json: inout JSONWriter) { json.object { $0.member("rows", rows) } }
 }

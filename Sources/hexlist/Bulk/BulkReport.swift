@@ -33,7 +33,7 @@ final class BulkReport: Sendable {
 
     /// Prints one line of the daemon's reply, or updates the progress.
     /// - Throws: an error if standard output is closed.
-    func take(_ line: BulkLine, at position: BulkInput.Position) throws {
+    func take(_ line: BulkReplyLine, at position: BulkInput.Position) throws {
         try state.withLock { state in
             switch line {
             case .refused(let refusal): report(&state) { "line \(refusal.line): \(refusal.code): \(refusal.message)" }
@@ -92,7 +92,7 @@ final class BulkReport: Sendable {
             let summary = state.summary ?? state.progress.summary
             reportOmitted(&state)
             if state.output.json {
-                if state.summary == nil { try state.output.object(BulkLine.summary(summary)) }
+                if state.summary == nil { try state.output.object(BulkReplyLine.summary(summary)) }
             } else {
                 let atLeast = isKnown ? "" : "at least "
                 let parts = summary.accepted + summary.invalid > 0 ? ": \(BulkText.parts(summary, wait: .stored))" : ""
@@ -121,7 +121,7 @@ final class BulkReport: Sendable {
     func refusedAll(lines: Int, invalid: Int, hint: String?) throws {
         try state.withLock { state in
             if state.output.json {
-                try state.output.object(BulkLine.summary(BulkSummary(lines: lines, invalid: invalid)))
+                try state.output.object(BulkReplyLine.summary(BulkSummary(lines: lines, invalid: invalid)))
                 try state.output.flush()
             }
             let bad = HumanText.count(invalid, "line is", "lines are")

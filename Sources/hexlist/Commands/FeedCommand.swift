@@ -71,9 +71,9 @@ struct FeedCommand: AsyncParsableCommand {
     private func entries(_ words: String, _ machine: PeerID, _ client: HexlistClient) async throws -> [AtomFeed.Entry] {
         var entries: [AtomFeed.Entry] = []
         var cursor: String?
-        let most = limit == 0 ? Int.max : limit
+        let maximum = limit == 0 ? Int.max : limit
         repeat {
-            let (after, count) = (cursor, min(most - entries.count, LocalAPI.pageLimit))
+            let (after, count) = (cursor, min(maximum - entries.count, LocalAPI.pageLimit))
             func add(_ link: ListedLinkJSON) { entries.append(Self.entry(link, machine)) }
             if words.isEmpty {
                 let filter = HexlistClient.HexFilter(location: place?.rawValue ?? "mine", unread: unread, from: from)
@@ -82,7 +82,7 @@ struct FeedCommand: AsyncParsableCommand {
                 let filter = HexlistClient.SearchFilter(text: words, location: place?.rawValue, unread: unread, from: from)
                 cursor = try await client.searchLinks(filter, limit: count, after: after, add).next
             }
-        } while cursor != nil && entries.count < most
+        } while cursor != nil && entries.count < maximum
         return entries
     }
 

@@ -59,7 +59,7 @@ struct ShowCommand: AsyncParsableCommand {
         if let note = hex.note { table.add("note", note) }
         if let parent = hex.parent { table.add("inside", "hex \(parent)") }
         if let inside = HexText.inside(hex) { table.add("contains", inside) }
-        if let extra = FileExtra.rest(hex.extra, hex.links ?? [], hex.children ?? []) { table.add("extra", extra.text) }
+        if let extra = LinkedFileMembers.rest(hex.extra, hex.links ?? [], hex.children ?? []) { table.add("extra", extra.text) }
         try output.table(table)
         try show(hex.links ?? [], hex.extra, output, indent: "")
         try show(hex.children ?? [], hex.extra, output, indent: "")
@@ -83,9 +83,9 @@ struct ShowCommand: AsyncParsableCommand {
     /// Prints the hexes inside a hex, with their ids and links. Recursive, with one call per level.
     private func show(_ children: [ChildJSON], _ extra: JSONValue?, _ output: Output, indent: String) throws {
         for (position, child) in children.enumerated() {
-            let extra = FileExtra.child(extra, position)
+            let extra = LinkedFileMembers.child(extra, position)
             try output.line()
-            let title = HexText.title(child).map { "  \($0)\(FileExtra.isFolder(extra) ? "/" : "")" }
+            let title = HexText.title(child).map { "  \($0)\(LinkedFileMembers.isFolder(extra) ? "/" : "")" }
             try output.line("\(indent)  hex \(child.id)", .strong, title ?? "")
             try show(child.tags, child.note, output, indent: indent + "  ")
             try show(child.links, extra, output, indent: indent + "  ")
@@ -124,7 +124,7 @@ struct ShowCommand: AsyncParsableCommand {
         let column = files.map { TextWidth.of(TerminalText.clean($0.name)) }.filter { $0 <= Self.nameColumns }.max() ?? 0
         for (position, name) in files.sorted(by: { NaturalOrder.precedes($0.name, $1.name) }) {
             let link = links[position]
-            let size = FileExtra.size(extra, link: position).map(ByteCountText.of) ?? ""
+            let size = LinkedFileMembers.size(extra, link: position).map(ByteCountText.of) ?? ""
             let padding = String(repeating: " ", count: max(0, column - TextWidth.of(TerminalText.clean(name))))
             let about = PeerText.areEqual(link.linkDescription, name) || link.linkDescription.isEmpty ? "" : "  \(link.linkDescription)"
             try output.line("\(numbered(position))\(name)\(padding)  \(size)\(about)")
@@ -203,7 +203,7 @@ struct HexRange {
     var link: Int?
 
     init(parsing text: String) throws {
-        if text.contains("."), let id = LinkID(argument: text) {
+        if text.contains("."), let id = HexOrLinkID(argument: text) {
             (ids, link) = (id.hex...id.hex, id.link)
             return
         }

@@ -62,7 +62,7 @@ struct InboxCommand: AsyncParsableCommand {
             try output.cut(cursor)
             try output.flush()
             if listed == 0, !output.json { StandardError.note(since == nil ? try await nothing(client) : "No hexes since then.") }
-            if let cursor { StandardError.note(MoreNote.text(cursor)) }
+            if let cursor { StandardError.note(NextPageHint.text(cursor)) }
         }
     }
 

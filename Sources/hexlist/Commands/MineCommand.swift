@@ -137,7 +137,7 @@ struct MineListCommand: AsyncParsableCommand {
                     ? "My Hexlist is empty. Copy a hex from the inbox with `hexlist save HEX`, or make one with `hexlist mine add`."
                     : "No more hexes in My Hexlist.")
         }
-        if let cursor { StandardError.note(MoreNote.text(cursor)) }
+        if let cursor { StandardError.note(NextPageHint.text(cursor)) }
     }
 }
 
@@ -302,7 +302,7 @@ struct MineTagCommand: AsyncParsableCommand {
     var remove: [String] = []
 
     @Argument(help: ArgumentHelp("The number of a hex, or with .N of its link N.", valueName: "hex[.n]"))
-    var target: LinkID
+    var target: HexOrLinkID
 
     @Argument(help: ArgumentHelp("Tags to add.", valueName: "tag"))
     var tags: [String] = []
@@ -331,7 +331,7 @@ struct MineTagCommand: AsyncParsableCommand {
         return try OpenCommand.choose(link, of: hex).tags ?? []
     }
 
-    static func report(_ tags: [String], _ target: LinkID) -> String {
+    static func report(_ tags: [String], _ target: HexOrLinkID) -> String {
         let what = target.link.map { "Link \($0) of hex \(target.hex)" } ?? "Hex \(target.hex)"
         return tags.isEmpty ? "\(what) has no tags." : "\(what) is tagged \(tags.joined(separator: ", "))."
     }
@@ -362,7 +362,7 @@ struct MineMoveCommand: AsyncParsableCommand {
 
     func run() async throws {
         try await common.reportHex {
-            try await $0.moveMine(hex.value, MineMove(into: parent?.value, before: before?.value))
+            try await $0.moveMine(hex.value, MineMoveRequest(into: parent?.value, before: before?.value))
         } as: {
             $0.parent.map { "Hex \(hex.value) is now in hex \($0)." } ?? "Hex \(hex.value) is now at the top level."
         }

@@ -234,10 +234,10 @@ enum OutboxText {
 
     static func cells(_ row: OutboxView) -> [Table.Cell] {
         [
-            Table.Cell(String(row.outboxID)), RowState(RowReason(row)).cell,
+            Table.Cell(String(row.outboxID)), OutboxStateText(OutboxRowExplanation(row)).cell,
             Table.Cell(PeerDisplayName(row.peer, row.tag).listed()),
             Table.Cell(HumanText.moment(row.createdAt), .faint), Table.Cell(row.subject ?? "–", columns: 40, minimum: 12),
-            Table.Cell(RowReason(row).why, columns: 400),
+            Table.Cell(OutboxRowExplanation(row).why, columns: 400),
         ]
     }
 
@@ -246,12 +246,12 @@ enum OutboxText {
 
     /// Returns a table with all details of a row.
     static func details(_ row: OutboxView) -> Table {
-        let reason = RowReason(row)
+        let reason = OutboxRowExplanation(row)
         var table = Table()
         table.add("id", String(row.outboxID))
         table.add("hex", row.subject ?? "unknown (sent with an older version)", .strong)
         table.add("to", PeerDisplayName(row.peer, row.tag).listed())
-        let state = RowState(reason)
+        let state = OutboxStateText(reason)
         table.add("state", state.word, state.style)
         if !reason.why.isEmpty { table.add("why", reason.why) }
         table.add("since", HumanText.exact(row.createdAt))

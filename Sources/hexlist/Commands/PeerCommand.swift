@@ -76,10 +76,10 @@ struct PeerShowCommand: AsyncParsableCommand {
         if let seen = peer.lastSeen { table.add("last seen", HumanText.moment(seen)) }
         table.add("unread", String(peer.unread))
         if !peer.groups.isEmpty { table.add("groups", peer.groups.map(GroupName.marked).joined(separator: ", ")) }
-        if peer.receive != nil { table.add("receive", PolicyText.receive(peer)) }
+        if peer.receive != nil { table.add("receive", PeerSettingsText.receive(peer)) }
         if peer.notify == false { table.add("notify", "off") }
-        if let fetch = PolicyText.fetch(peer) { table.add("fetch", fetch) }
-        if let opened = PolicyText.opened(peer) { table.add("open", opened) }
+        if let fetch = PeerSettingsText.fetch(peer) { table.add("fetch", fetch) }
+        if let opened = PeerSettingsText.opened(peer) { table.add("open", opened) }
         return table
     }
 }
@@ -475,16 +475,16 @@ struct PeerSetCommand: AsyncParsableCommand {
                 fetchLimit: fetch.map { fetchLimit?.value ?? $0.defaultLimit }, fetchTo: fetch?.target, openLinks: open,
                 pin: pin)
         } as: { peer in
-            "\(peer.label.shown(.named)): \(PolicyText.receive(peer)), "
+            "\(peer.label.shown(.named)): \(PeerSettingsText.receive(peer)), "
                 + "notifications \(peer.notify == false ? "off" : "on")"
-                + ((PolicyText.fetch(peer) ?? (fetch == .never ? "never" : nil)).map { "; fetch \($0)" } ?? "")
-                + ((PolicyText.opened(peer) ?? (open == 0 ? "none" : nil)).map { "; open \($0)." } ?? ".")
+                + ((PeerSettingsText.fetch(peer) ?? (fetch == .never ? "never" : nil)).map { "; fetch \($0)" } ?? "")
+                + ((PeerSettingsText.opened(peer) ?? (open == 0 ? "none" : nil)).map { "; open \($0)." } ?? ".")
         }
     }
 }
 
 /// Texts about the settings of a peer.
-enum PolicyText {
+enum PeerSettingsText {
     /// Describes the automatic downloads from a peer: `auto, up to 95.4 MiB per hex and per day; today 1.0 MiB`; `nil` if there are none.
     static func fetch(_ peer: PeerView) -> String? {
         guard let limit = peer.fetchLimit else { return nil }

@@ -99,7 +99,7 @@ struct SearchCommand: AsyncParsableCommand {
             if listed == 0, !output.json {
                 StandardError.note(SearchText.nothing(expression.terms, isEnd: page.after != nil, isHeld: place == .held))
             }
-            if let cursor { StandardError.note(MoreNote.text(cursor)) }
+            if let cursor { StandardError.note(NextPageHint.text(cursor)) }
             if let note = SearchText.behind(behind) { StandardError.note(note) }
         }
     }

@@ -228,7 +228,9 @@ struct SendCommand: AsyncParsableCommand {
             if waitsForReceipts { await waiting.explain(outcomes, client) }
             for advice in FileAdvice.of(outcomes, areCopied: areCopied) { StandardError.note(advice) }
             if offersFiles {
-                for advice in outcomes.filter({ $0.files == nil }).compactMap({ RowReason($0).fileAdvice }) { StandardError.note(advice) }
+                for advice in outcomes.filter({ $0.files == nil }).compactMap({ OutboxRowExplanation($0).fileAdvice }) {
+                    StandardError.note(advice)
+                }
             }
             let status = ExitStatus.combined(outcomes.map { ExitStatus(outcome: $0.state, wait: wait.wait) })
             if status != .done { throw SilentExit(status: status) }
@@ -339,9 +341,9 @@ struct SendCommand: AsyncParsableCommand {
         var table = Table()
         for outcome in outcomes {
             // With `--wait queued` the user is not interested in why a row still waits.
-            let reason = wait == .queued && outcome.state == .queued ? "" : RowReason(outcome).why
+            let reason = wait == .queued && outcome.state == .queued ? "" : OutboxRowExplanation(outcome).why
             let why = [outcome.earlier ? "already sent with this key" : "", reason].filter { !$0.isEmpty }.joined(separator: "; ")
-            let state = RowState(RowReason(outcome))
+            let state = OutboxStateText(OutboxRowExplanation(outcome))
             let size = outcome.files.map { [Table.Cell(FileText.size($0.count, $0.bytes))] } ?? []
             table.add(
                 [Table.Cell(state.word, state.style), Table.Cell(PeerDisplayName(outcome.peer, outcome.tag).listed())] + size

@@ -217,7 +217,7 @@ struct ImportCommand: AsyncParsableCommand {
         var newHexes: Int
         var newLinks: Int
         var respelled: Int
-        var respellings: [RespellingJSON]
+        var respellings: [EquivalentLinkJSON]
         /// Number of links of the file with the address of an earlier link in it.
         var repeated: Int
         var refused: [BulkRefusal]

@@ -27,7 +27,7 @@ struct WebCommand: AsyncParsableCommand {
     var start = false
 
     @Option(name: .customLong("at"), help: ArgumentHelp("The first thing the page shows.", valueName: "place"))
-    var place: PagePlace?
+    var place: PageSection?
 
     @Flag(name: .customLong("send"), help: "Open the page with files and folders to send.")
     var sendsFiles = false
@@ -81,7 +81,7 @@ struct WebCommand: AsyncParsableCommand {
 
 extension WebCommand {
     /// Returns the address of the web page, and whether hexlistd was started to get it.
-    private func opened() async throws -> (PageInvitation, isStarted: Bool) {
+    private func opened() async throws -> (PageAddress, isStarted: Bool) {
         do {
             return (try await common.withClient { try await $0.openPage() }, false)
         } catch let error as HexlistError where error.code == .daemonUnreachable && start {
@@ -96,7 +96,7 @@ extension WebCommand {
 }
 
 /// The part of the web page that is shown first.
-enum PagePlace: String, ExpressibleByArgument, CaseIterable {
+enum PageSection: String, ExpressibleByArgument, CaseIterable {
     case new, pair, inbox, requests, mine, outbox, peers
 }
 

@@ -134,10 +134,10 @@ extension CompletionKind {
     /// Creates a completion that queries the daemon.
     /// - Parameter look: returns the candidates, given the typed part of the word and the command line.
     private static func completion(
-        _ look: @escaping @Sendable (HexlistClient, _ typed: String, _ words: [String]) async throws -> [Candidate]
+        _ fetch: @escaping @Sendable (HexlistClient, _ typed: String, _ words: [String]) async throws -> [Candidate]
     ) -> CompletionKind {
         .custom { (words: [String], _: Int, typed: String) -> [String] in
-            Candidates.fetched(words) { try await look($0, typed, words) }.map { $0.line(for: CompletionShell.requesting) }
+            Candidates.fetched(words) { try await fetch($0, typed, words) }.map { $0.line(for: CompletionShell.requesting) }
         }
     }
 }
@@ -158,14 +158,14 @@ enum Candidates {
     /// synchronous result.
     /// - Parameter words: the command line, which may contain `--socket` and `--state-dir`.
     fileprivate static func fetched(
-        _ words: [String], _ look: @escaping @Sendable (HexlistClient) async throws -> [Candidate]
+        _ words: [String], _ fetch: @escaping @Sendable (HexlistClient) async throws -> [Candidate]
     ) -> [Candidate] {
         let found = Mutex<[Candidate]>([])
         let isDone = DispatchSemaphore(value: 0)
         let common = options(words)
         // The semaphore below waits for this task. After a timeout the process ends while the task still runs.
         Task.detached {
-            let candidates = (try? await common.withClient(look)) ?? []
+            let candidates = (try? await common.withClient(fetch)) ?? []
             found.withLock { $0 = candidates }
             isDone.signal()
         }

@@ -99,7 +99,7 @@ final class PairingDialog {
     /// - Parameters:
     ///   - look: handles the current list of pairings; returns the exit status, or `nil` to continue.
     ///   - stop: called after Ctrl-C to withdraw the request; returns the pairing that was ended.
-    private func run(_ look: (PairingOverview) throws -> ExitStatus?, stop: () async throws -> PairingView?) async throws {
+    private func run(_ step: (PairingOverview) throws -> ExitStatus?, stop: () async throws -> PairingView?) async throws {
         let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm, .sighup)
         let end = try await withThrowingTaskGroup(of: Void.self) { [client, incoming, events] group in
             group.addTask {
@@ -125,7 +125,7 @@ final class PairingDialog {
                 switch event {
                 case .failed(let error): throw error
                 case .pairings(let pairings):
-                    guard questions.isEmpty, let end = try look(pairings) else { continue }
+                    guard questions.isEmpty, let end = try step(pairings) else { continue }
                     guard end == .done, await askQuestions() else { return end }
                     group.addTask {
                         try await Task.sleep(for: Self.questionPatience)

@@ -3,7 +3,7 @@ import HexlistJSON
 import HexlistModel
 
 /// Explains the state of an outbox row in the output of `send` and `outbox`, and recommends a next step.
-struct RowReason {
+struct OutboxRowExplanation {
     let row: Int64
     let state: OutboxState
     /// The peer's name for use in a sentence.

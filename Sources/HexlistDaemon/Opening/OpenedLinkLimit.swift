@@ -1,12 +1,12 @@
 import HexlistModel
 
 /// Limits how many links of received hexes are opened in the browser.
-struct LinkAllowance {
+struct OpenedLinkLimit {
     /// Maximum number of links opened within `period`, of all peers together. A browser stays usable with that many new tabs.
-    static let most = PeerChange.mostOpenLinks
+    static let maximumLinks = PeerChange.mostOpenLinks
     static let period = Duration.seconds(60)
 
-    /// The times of the links opened within the last period, oldest first; at most `most`.
+    /// The times of the links opened within the last period, oldest first; at most `maximumLinks`.
     private var opened: [ContinuousClock.Instant] = []
 
     /// Chooses the links of a hex to open, and counts them.
@@ -17,7 +17,7 @@ struct LinkAllowance {
         opened.removeAll { now - $0 >= Self.period }
         var taken: [Link] = []
         for url in urls {
-            guard taken.count < limit, opened.count < Self.most else { break }
+            guard taken.count < limit, opened.count < Self.maximumLinks else { break }
             guard let host = try? LinkTarget(url, schemes: ["http", "https"]).host else { continue }
             taken.append(Link(url: url, host: host))
             opened.append(now)

@@ -8,7 +8,7 @@ import NIOCore
 import Synchronization
 
 /// The invitations of the daemon with their uploads and tickets. All of it is in memory: a restart ends the invitations.
-final class GuestServer: Sendable {
+final class GuestSessions: Sendable {
     /// A right to read one file of an invitation, for links that cannot carry a token.
     private struct Ticket {
         var guest: GuestInvitations.GuestID
@@ -19,11 +19,11 @@ final class GuestServer: Sendable {
         var invitations = GuestInvitations()
         /// The invitations as the API shows them, by id.
         var views: [Int: Invitation] = [:]
-        var contents: [Int: GuestContent] = [:]
+        var contents: [Int: GuestReadableContent] = [:]
         /// The hexes with their tickets that a guest gets at each join.
         var readable: [GuestInvitations.GuestID: [GuestMessage.Hex]] = [:]
         var tickets: [String: Ticket] = [:]
-        var parts: [String: GuestPart] = [:]
+        var parts: [String: GuestUpload] = [:]
         var timer: Scheduled<Void>?
     }
 
@@ -31,8 +31,8 @@ final class GuestServer: Sendable {
     private let loop: any EventLoop
     private let now: @Sendable () -> ContinuousClock.Instant
     /// Partial files to delete. `GuestService` deletes them, because that blocks.
-    let discarded: AsyncStream<[GuestPart]>
-    private let discard: AsyncStream<[GuestPart]>.Continuation
+    let discarded: AsyncStream<[GuestUpload]>
+    private let discard: AsyncStream<[GuestUpload]>.Continuation
     /// Called when an invitation may have changed.
     private let changed: Mutex<@Sendable () -> Void> = Mutex({})
 
@@ -41,7 +41,7 @@ final class GuestServer: Sendable {
         self.loop = loop
         self.now = now
         // Bounded by the uploads, of which each is discarded once.
-        (discarded, discard) = AsyncStream.makeStream(of: [GuestPart].self)
+        (discarded, discard) = AsyncStream.makeStream(of: [GuestUpload].self)
     }
 
     func onChange(_ changed: @escaping @Sendable () -> Void) { self.changed.withLock { $0 = changed } }
@@ -56,7 +56,7 @@ final class GuestServer: Sendable {
     ///   - port: the peer port.
     /// - Throws: `recentlyFailed` if there are too many invitations.
     func invite(
-        _ content: GuestContent, _ options: GuestInvitations.Options, hosts: [String], port: Int, qr: (String) -> String
+        _ content: GuestReadableContent, _ options: GuestInvitations.Options, hosts: [String], port: Int, qr: (String) -> String
     ) throws(HexlistError) -> Invitation {
         let key = GuestKey.random()
         let urls = hosts.map { "http://\(HostPort.text($0, port))/#\(key)" }
@@ -195,7 +195,7 @@ final class GuestServer: Sendable {
     }
 
     private static func readable(
-        _ content: GuestContent, for guest: GuestInvitations.GuestID, _ tickets: inout [String: Ticket]
+        _ content: GuestReadableContent, for guest: GuestInvitations.GuestID, _ tickets: inout [String: Ticket]
     ) -> [GuestMessage.Hex] {
         content.hexes.map { hex in
             let files = hex.files.map { file in
@@ -240,7 +240,7 @@ final class GuestServer: Sendable {
     /// - Returns: the upload, and its part unless the file is new; then the caller makes the part.
     func announce(
         _ upload: GuestInvitations.Upload, of guest: GuestInvitations.GuestID
-    ) throws(GuestRefusal) -> (upload: GuestInvitations.Upload, part: GuestPart?) {
+    ) throws(GuestRefusal) -> (upload: GuestInvitations.Upload, part: GuestUpload?) {
         try state.withLock { state throws(GuestRefusal) in
             let (known, isNew) = try state.invitations.announce(upload, of: guest, now: now())
             guard !isNew else { return (known, nil) }
@@ -253,7 +253,7 @@ final class GuestServer: Sendable {
 
     /// Adds the part of a new file.
     /// - Returns: `false` if the invitation ended meanwhile; the caller then discards the part.
-    func add(_ part: GuestPart, to upload: String, of guest: GuestInvitations.GuestID) -> Bool {
+    func add(_ part: GuestUpload, to upload: String, of guest: GuestInvitations.GuestID) -> Bool {
         state.withLock { state in
             guard state.invitations.upload(upload, of: guest) != nil else { return false }
             state.parts[upload] = part
@@ -262,7 +262,7 @@ final class GuestServer: Sendable {
         }
     }
 
-    func part(_ upload: String, of guest: GuestInvitations.GuestID) throws(GuestRefusal) -> GuestPart {
+    func part(_ upload: String, of guest: GuestInvitations.GuestID) throws(GuestRefusal) -> GuestUpload {
         try state.withLock { state throws(GuestRefusal) in
             guard let known = state.invitations.upload(upload, of: guest), !known.isTaken, let part = state.parts[known.id] else {
                 throw GuestRefusal.notFound
@@ -291,7 +291,7 @@ final class GuestServer: Sendable {
     struct Storing {
         var peer: PeerID
         var isHeld: Bool
-        var uploads: [(upload: GuestInvitations.Upload, part: GuestPart)]
+        var uploads: [(upload: GuestInvitations.Upload, part: GuestUpload)]
     }
 
     /// Begins to store a hex. `sent` or `notSent` must follow.

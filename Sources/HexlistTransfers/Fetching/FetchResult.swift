@@ -1,7 +1,7 @@
 import HexlistFiles
 
 /// The result of an attempt, as it is recorded in the store.
-struct FetchEnd {
+struct FetchResult {
     var outcome: TransferQueue.AttemptResult
     /// The reason as a code of the API; `nil` for a complete file.
     var reason: String?
@@ -9,7 +9,7 @@ struct FetchEnd {
     var message: String?
 }
 
-extension FetchEnd {
+extension FetchResult {
     /// The end of an attempt whose complete file could not be given its final name.
     init(ofPlacing error: any Error) {
         guard let fault = error as? FileFault, fault == .noFreeName else {

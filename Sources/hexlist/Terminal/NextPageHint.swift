@@ -1,7 +1,7 @@
 import HexlistSystem
 
 /// Creates the note that names the command for the next page of a list.
-enum MoreNote {
+enum NextPageHint {
     /// Returns the note with the command for the next page.
     /// - Parameters:
     ///   - cursor: the value of --after in the new command.

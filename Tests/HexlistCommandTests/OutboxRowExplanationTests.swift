@@ -14,12 +14,12 @@ struct RowReasonTests {
     private func row(
         _ state: OutboxState, waitingFor: String? = nil, lastError: String? = nil, code: String? = nil, message: String? = nil,
         alias: String? = "bob"
-    ) -> RowReason {
+    ) -> OutboxRowExplanation {
         var row = OutboxView(
             outboxID: 7, messageID: MessageID(.nil), peer: Self.uuid, tag: PeerSummary(name: "bob", alias: alias, trust: .stranger),
             state: state, attempts: 1, lastError: lastError, code: code, message: message, createdAt: Timestamp(milliseconds: 0), bytes: 10)
         row.waitingFor = waitingFor.map { ForwardCompatibleEnum(text: $0) }
-        return RowReason(row)
+        return OutboxRowExplanation(row)
     }
 
     @Test(
@@ -64,7 +64,7 @@ struct RowReasonTests {
         ] as [(OutboxState, String?, String?, String, String, String?)])
     func devices(state: OutboxState, code: String?, message: String?, word: String, why: String, advice: String?) {
         let reason = row(state, code: code, message: message)
-        #expect(RowState(reason).word == word && reason.why == why)
+        #expect(OutboxStateText(reason).word == word && reason.why == why)
         if let advice { #expect(reason.advice?.hasPrefix(advice) == true, "\(reason.advice ?? "")") } else { #expect(reason.advice == nil) }
         #expect(reason.advice?.contains("Nothing arrives twice") != true)
     }
@@ -77,7 +77,7 @@ struct RowReasonTests {
         ])
     func refused(code: String, message: String, advice: String) {
         let kept = row(.rejected, lastError: "The connection was lost.", code: code, message: message)
-        let sent = RowReason(
+        let sent = OutboxRowExplanation(
             SendOutcome(
                 outboxID: 7, messageID: MessageID(.nil), peer: Self.uuid, tag: PeerSummary(name: "bob", alias: "bob", trust: .trusted),
                 state: .rejected,
@@ -93,7 +93,7 @@ struct RowReasonTests {
         let trusted = SendOutcome(
             outboxID: 7, messageID: MessageID(.nil), peer: Self.uuid, tag: PeerSummary(name: "bob", alias: "bob", trust: .trusted),
             state: .stored)
-        #expect(RowReason(trusted).fileAdvice == nil)
+        #expect(OutboxRowExplanation(trusted).fileAdvice == nil)
     }
 
     @Test("a delivered row needs no reason; a peer without an alias is named by UUID, a name with blanks is quoted")

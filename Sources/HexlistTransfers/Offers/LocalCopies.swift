@@ -8,7 +8,7 @@ import HexlistStore
 #endif
 
 /// Finds the local copies of files that the links of a hex refer to. Links with the same URL refer to the same file.
-struct OwnCopies: Sendable {
+struct LocalCopies: Sendable {
     private let wanted: [FetchPlan.File]
     /// Index in `wanted` for each link of the hex, followed by the links of its nested hexes; `nil` for a link that does not lead to a
     /// file.

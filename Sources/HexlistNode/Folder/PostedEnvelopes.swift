@@ -3,7 +3,7 @@ import HexlistModel
 import HexlistWire
 
 /// The envelopes in one peer's mailbox that have no receipt yet.
-struct Postings: Sendable, Equatable {
+struct PostedEnvelopes: Sendable, Equatable {
     /// Bounds for one peer.
     static let maximumEnvelopes = 64
     static let maximumBytes = 32 << 20

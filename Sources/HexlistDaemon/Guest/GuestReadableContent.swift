@@ -5,7 +5,7 @@ import HexlistStore
 import HexlistTransfers
 
 /// The hexes and files that the guests of one invitation may read.
-struct GuestContent: Sendable {
+struct GuestReadableContent: Sendable {
     /// Maximum number of files, because each guest gets a ticket for each.
     static let fileLimit = 500
     static let hexLimit = 20
@@ -22,8 +22,8 @@ struct GuestContent: Sendable {
 
     /// Reads the hexes, and finds their files on this machine.
     /// - Throws: `HexlistError` for a missing hex or file, and for too many files.
-    static func read(hexes ids: [Int64], paths: [String], node: Node, protecting folders: [String]) async throws -> GuestContent {
-        var content = GuestContent()
+    static func read(hexes ids: [Int64], paths: [String], node: Node, protecting folders: [String]) async throws -> GuestReadableContent {
+        var content = GuestReadableContent()
         guard ids.count <= hexLimit else { throw HexlistError(.badRequest, "An invitation shows at most \(hexLimit) hexes.") }
         let offers = node.transfers.offers
         for id in ids {

@@ -3,7 +3,7 @@ import HexlistModel
 import Synchronization
 
 /// The drafts of the page, in memory: paths that the command line names, so that the page can offer them without naming paths itself.
-struct OfferablePaths {
+struct DraftPaths {
     /// Maximum number of drafts; one more displaces the oldest.
     static let capacity = 16
     static let lifetime = Duration.seconds(600)
@@ -41,7 +41,7 @@ struct OfferablePaths {
 
 /// The drafts of the daemon, protected by a mutex.
 final class PageDrafts: Sendable {
-    private let table = Mutex(OfferablePaths())
+    private let table = Mutex(DraftPaths())
 
-    func withLock<Result: Sendable>(_ body: (inout sending OfferablePaths) -> sending Result) -> Result { table.withLock(body) }
+    func withLock<Result: Sendable>(_ body: (inout sending DraftPaths) -> sending Result) -> Result { table.withLock(body) }
 }

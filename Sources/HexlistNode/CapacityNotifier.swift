@@ -6,9 +6,9 @@ import HexlistTransport
 import HexlistWire
 import NIOCore
 
-/// The parts of a node that `Invitations` uses.
-protocol InvitationsHost: EventLoopActor {
-    var invitations: Invitations { get }
+/// The parts of a node that a `CapacityNotifier` uses.
+protocol CapacityNotifierHost: EventLoopActor {
+    var capacityNotifier: CapacityNotifier { get }
     var registry: PeerRegistry { get }
     func isVerified(_ peer: PeerID) -> Bool
     /// Whether deliveries to the peer are held back because of an identity conflict.
@@ -27,106 +27,106 @@ protocol InvitationsHost: EventLoopActor {
 
 /// Notifies peers that were refused temporarily when the node may accept more, by another Hello, so that they need not wait for `retryAfter`
 /// (Docs/Protocol.md, "Refusals").
-final class Invitations {
-    /// Maximum number of strangers in `refused`, and of strangers with a `later` invitation. Further ones wait for `retryAfter`. Trusted peers
+final class CapacityNotifier {
+    /// Maximum number of strangers in `refused`, and of strangers with a notice `later`. Further ones wait for `retryAfter`. Trusted peers
     /// are not limited, because the user chose them.
     static let strangerLimit = 64
 
-    enum Invitation {
+    enum Notice {
         /// The peer is online and is dialled.
         case now
         /// The peer is away; it gets another Hello on its next session.
         case later
     }
 
-    /// The peers that were refused temporarily since their last invitation.
+    /// The peers that were refused temporarily since their last notice.
     var refused: Set<PeerID> = []
-    private(set) var invited: [PeerID: Invitation] = [:]
-    private var slots = InvitationSlots()
+    private(set) var pending: [PeerID: Notice] = [:]
+    private var slots = CapacityNotificationSlots()
     /// Increases whenever more may be accepted than before.
     private(set) var capacityEpoch = 0
 
     /// Notes temporary refusals.
     /// - Parameter epoch: `capacityEpoch` at the time of the decision.
-    func refused(_ results: [DeliveryResult], of session: PeerSession, decidedAt epoch: Int, _ host: isolated some InvitationsHost) {
+    func refused(_ results: [DeliveryResult], of session: PeerSession, decidedAt epoch: Int, _ host: isolated some CapacityNotifierHost) {
         guard let peer = session.peer, results.contains(where: \.isTemporary) else { return }
         if epoch != capacityEpoch {
-            invite(peer, host)  // the decision is outdated
+            notify(peer, host)  // the decision is outdated
         } else if isTrusted(peer, host) || refused.count(where: { !isTrusted($0, host) }) < Self.strangerLimit {
             refused.insert(peer)
         }
     }
 
-    /// Invites all refused peers, because more may be accepted than before.
-    func mayAcceptMore(_ host: isolated some InvitationsHost) {
+    /// Notifies all refused peers, because more may be accepted than before.
+    func mayAcceptMore(_ host: isolated some CapacityNotifierHost) {
         capacityEpoch += 1
         let trusted = refused.filter { isTrusted($0, host) }
         let strangers = refused.subtracting(trusted)
         refused = []
-        for peer in Array(trusted) + strangers { invite(peer, host) }
+        for peer in Array(trusted) + strangers { notify(peer, host) }
     }
 
-    /// Drops the refusal and a `later` invitation of a peer.
+    /// Drops the refusal and a notice `later` of a peer.
     func forget(_ peer: PeerID) {
         refused.remove(peer)
-        if invited[peer] == .later { invited[peer] = nil }
+        if pending[peer] == .later { pending[peer] = nil }
     }
 
     /// Sends another Hello on the open sessions with a peer; without one, dials the peer if it is online, or waits for its next session.
-    func invite(_ peer: PeerID, _ host: isolated some InvitationsHost) {
+    func notify(_ peer: PeerID, _ host: isolated some CapacityNotifierHost) {
         let open = host.sessions(with: peer).filter(\.machine.isOpen)
         guard open.isEmpty else {
             for session in open { host.sendHello(session, always: true) }
             return
         }
         guard !host.isQuarantined(peer), host.registry[peer]?.trust != .blocked else { return }
-        guard host.isVerified(peer) else { return inviteLater(peer, host) }
-        invited[peer] = .now
+        guard host.isVerified(peer) else { return notifyLater(peer, host) }
+        pending[peer] = .now
         slots.request(peer, isTrusted: isTrusted(peer, host))
         dial(host)
     }
 
-    /// Postpones the invitation of a peer that went away, or could not be dialled.
-    func peerLeft(_ peer: PeerID, _ host: isolated some InvitationsHost) { if invited[peer] == .now { inviteLater(peer, host) } }
+    /// Postpones the notice to a peer that went away, or could not be dialled.
+    func peerLeft(_ peer: PeerID, _ host: isolated some CapacityNotifierHost) { if pending[peer] == .now { notifyLater(peer, host) } }
 
-    /// Takes the invitation of a peer after its Hello.
+    /// Takes the notice to a peer after its Hello.
     /// - Returns: whether to send another Hello.
-    func take(_ peer: PeerID) -> Bool { invited.removeValue(forKey: peer) != nil }
+    func take(_ peer: PeerID) -> Bool { pending.removeValue(forKey: peer) != nil }
 
-    /// Invites a peer on its next session. If there are too many strangers, another one is dropped.
-    func inviteLater(_ peer: PeerID, _ host: isolated some InvitationsHost) {
-        invited[peer] = nil
+    /// Notifies a peer on its next session. If there are too many strangers, another one is dropped.
+    func notifyLater(_ peer: PeerID, _ host: isolated some CapacityNotifierHost) {
+        pending[peer] = nil
         if !isTrusted(peer, host) {
-            let strangers = invited.filter { $0.value == .later && !isTrusted($0.key, host) }
-            if strangers.count >= Self.strangerLimit, let other = strangers.first { invited[other.key] = nil }
+            let strangers = pending.filter { $0.value == .later && !isTrusted($0.key, host) }
+            if strangers.count >= Self.strangerLimit, let other = strangers.first { pending[other.key] = nil }
         }
-        invited[peer] = .later
+        pending[peer] = .later
     }
 
-    private func isTrusted(_ peer: PeerID, _ host: isolated some InvitationsHost) -> Bool {
+    private func isTrusted(_ peer: PeerID, _ host: isolated some CapacityNotifierHost) -> Bool {
         host.registry.record(of: peer)?.trust == .trusted
     }
 
-    /// Dials the next invited peers that have no session.
-    private func dial(_ host: isolated some InvitationsHost) {
+    /// Dials the next peers to notify that have no session.
+    private func dial(_ host: isolated some CapacityNotifierHost) {
         while !host.isStopping, let peer = slots.next() {
             let endpoints = host.endpoints(of: peer)
             let hasSession = host.isDialling(peer) || host.sessions(with: peer).contains(where: \.machine.isOpen)
-            guard invited[peer] == .now, !endpoints.isEmpty, !hasSession, host.registry[peer]?.trust != .blocked else {
+            guard pending[peer] == .now, !endpoints.isEmpty, !hasSession, host.registry[peer]?.trust != .blocked else {
                 slots.ended()
                 continue
             }
             host.dial(peer, endpoints) { host, connected in
-                host.invitations.slots.ended()
-                if !connected { host.invitations.peerLeft(peer, host) }
-                host.invitations.dial(host)
+                host.capacityNotifier.slots.ended()
+                if !connected { host.capacityNotifier.peerLeft(peer, host) }
+                host.capacityNotifier.dial(host)
             }
         }
     }
 }
 
-/// A limit on concurrent dials for invitations. Trusted peers are dialled before strangers.
-struct InvitationSlots {
+/// A limit on concurrent dials that notify peers. Trusted peers are dialled before strangers.
+struct CapacityNotificationSlots {
     /// Maximum number of dials at once.
     static let atOnce = 8
 

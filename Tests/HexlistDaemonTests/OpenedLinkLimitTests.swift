@@ -5,7 +5,7 @@ import Testing
 @Suite("Links that are opened when they arrive") struct LinkAllowanceTests {
     private let start = ContinuousClock.now
 
-    private func hosts(_ allowance: inout LinkAllowance, _ urls: [String], _ limit: Int, after seconds: Int = 0) -> [String] {
+    private func hosts(_ allowance: inout OpenedLinkLimit, _ urls: [String], _ limit: Int, after seconds: Int = 0) -> [String] {
         allowance.take(urls, limit: limit, now: start + .seconds(seconds)).map(\.host)
     }
 
@@ -17,12 +17,12 @@ import Testing
             ("https://a.example\\@evil.example/", nil), ("hexlist://x/y", nil), ("", nil), ("a.example", nil),
         ])
     func links(url: String, host: String?) {
-        var allowance = LinkAllowance()
+        var allowance = OpenedLinkLimit()
         #expect(hosts(&allowance, [url], 6) == (host.map { [$0] } ?? []))
     }
 
     @Test("at most the limit of the peer for each hex, and six in a minute") func limits() {
-        var allowance = LinkAllowance()
+        var allowance = OpenedLinkLimit()
         let many = (1...9).map { "https://h\($0).example/" }
         #expect(hosts(&allowance, many, 0).isEmpty)
         // A link that is not opened does not count.
@@ -35,7 +35,7 @@ import Testing
     }
 
     @Test("the notification names the hosts") func text() {
-        func text(_ hosts: String...) -> String { LinkOpener.text(hosts.map { LinkAllowance.Link(url: "https://\($0)/", host: $0) }) }
+        func text(_ hosts: String...) -> String { LinkOpener.text(hosts.map { OpenedLinkLimit.Link(url: "https://\($0)/", host: $0) }) }
         #expect(text("a.example") == "Opened a.example" && text("a", "b", "c") == "Opened a, b and c")
     }
 }

@@ -4,7 +4,7 @@ import Hummingbird
 
 /// Refuses requests made by web pages in a browser. They could reach the Unix socket through a program that forwards a port to it. Other
 /// programs have no reason to send the refused headers.
-enum ForeignRequest {
+enum CrossOriginCheck {
     private static let headers = ["origin", "referer", "sec-fetch-site", "sec-fetch-mode"].compactMap { HTTPField.Name($0) }
     /// The loopback addresses that the Host header may contain. It may also contain a name without a dot (`localhost`, `hexlist`), because
     /// the names of web pages have a dot.

@@ -6,7 +6,7 @@ import HexlistTransport
 import NIOCore
 
 /// The requests of strangers to send files, with their open connections: the device waits for the answer while the user decides.
-final class UnansweredUploads {
+final class PendingUploadRequests {
     private(set) var requests = UploadRequests()
     private var exchanges: [Int: DeviceExchange] = [:]
     private let timer: DeadlineTimer

@@ -3,7 +3,7 @@ import HexlistModel
 import Synchronization
 
 /// The configuration in effect: the settings read last, those that need a restart, and the error if the last reload failed.
-final class ConfigurationInForce: Sendable {
+final class EffectiveConfiguration: Sendable {
     private struct State {
         /// The last valid settings.
         var settings: Settings

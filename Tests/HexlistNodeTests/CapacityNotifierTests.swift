@@ -6,7 +6,7 @@ import Testing
 @testable import HexlistStore
 
 @Suite("Peers to notify that hexes are accepted again", .timeLimit(.minutes(5)))
-struct InvitationsTests {
+struct CapacityNotifierTests {
     private static let strangers = (1...100).map { PeerID(UUIDBytes(high: 0x8000, low: $0)) }
     private let friend: PeerRecord
 
@@ -24,13 +24,13 @@ struct InvitationsTests {
             await host.run { host in
                 host.registry.set([friend])
                 host.here = Set(Self.strangers).union([friend.peer])
-                host.invitations.refused = Set(Self.strangers.prefix(10)).union([friend.peer])
-                host.invitations.mayAcceptMore(host)
-                host.invitations.mayAcceptMore(host)
+                host.capacityNotifier.refused = Set(Self.strangers.prefix(10)).union([friend.peer])
+                host.capacityNotifier.mayAcceptMore(host)
+                host.capacityNotifier.mayAcceptMore(host)
             }
-            #expect(await host.dialled.count == InvitationSlots.atOnce)
+            #expect(await host.dialled.count == CapacityNotificationSlots.atOnce)
             #expect(await host.dialled.first == friend.peer)
-            #expect(await host.run { $0.invitations.capacityEpoch } == 2)
+            #expect(await host.run { $0.capacityNotifier.capacityEpoch } == 2)
         }
     }
 
@@ -40,30 +40,30 @@ struct InvitationsTests {
             let (here, away) = (Self.strangers[0], Self.strangers[1])
             await host.run { host in
                 host.here = [here]
-                host.invitations.refused = [here, away]
-                host.invitations.mayAcceptMore(host)
+                host.capacityNotifier.refused = [here, away]
+                host.capacityNotifier.mayAcceptMore(host)
             }
             #expect(await host.dialled == [here])
-            #expect(await host.run { $0.invitations.invited } == [here: .now, away: .later])
+            #expect(await host.run { $0.capacityNotifier.pending } == [here: .now, away: .later])
             await host.failDials()
-            #expect(await host.run { $0.invitations.invited } == [here: .later, away: .later])
-            #expect(await host.run { host in (0..<2).map { _ in host.invitations.take(here) } } == [true, false])
-            await host.run { $0.invitations.forget(away) }
-            #expect(await host.run { $0.invitations.take(away) } == false)
+            #expect(await host.run { $0.capacityNotifier.pending } == [here: .later, away: .later])
+            #expect(await host.run { host in (0..<2).map { _ in host.capacityNotifier.take(here) } } == [true, false])
+            await host.run { $0.capacityNotifier.forget(away) }
+            #expect(await host.run { $0.capacityNotifier.take(away) } == false)
         }
     }
 
     @Test("of absent strangers the newest 64 are remembered, and each trusted peer")
     func bound() async throws {
         try await StandIn.with { host in
-            let invited = await host.run { host in
+            let pending = await host.run { host in
                 host.registry.set([friend])
-                host.invitations.inviteLater(friend.peer, host)
-                for peer in Self.strangers { host.invitations.inviteLater(peer, host) }
-                return Set(host.invitations.invited.keys)
+                host.capacityNotifier.notifyLater(friend.peer, host)
+                for peer in Self.strangers { host.capacityNotifier.notifyLater(peer, host) }
+                return Set(host.capacityNotifier.pending.keys)
             }
-            #expect(invited.count == Invitations.strangerLimit + 1)
-            #expect(invited.isSuperset(of: [friend.peer, Self.strangers[99]]))
+            #expect(pending.count == CapacityNotifier.strangerLimit + 1)
+            #expect(pending.isSuperset(of: [friend.peer, Self.strangers[99]]))
         }
     }
 
@@ -72,15 +72,15 @@ struct InvitationsTests {
         try await StandIn.with { host in
             var blocked = friend
             blocked.trust = .blocked
-            let invited = await host.run { [blocked] host in
+            let pending = await host.run { [blocked] host in
                 host.registry.set([blocked])
                 host.here = [blocked.peer, Self.strangers[0]]
                 host.inConflict = [Self.strangers[0]]
-                host.invitations.refused = host.here
-                host.invitations.mayAcceptMore(host)
-                return host.invitations.invited
+                host.capacityNotifier.refused = host.here
+                host.capacityNotifier.mayAcceptMore(host)
+                return host.capacityNotifier.pending
             }
-            #expect(invited.isEmpty)
+            #expect(pending.isEmpty)
             #expect(await host.dialled.isEmpty)
         }
     }

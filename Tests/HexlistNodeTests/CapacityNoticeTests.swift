@@ -12,7 +12,7 @@ import Testing
 extension Node {
     /// Temporarily refuses as many strangers as are remembered.
     fileprivate func refuseStrangers() {
-        invitations.refused = Set((1...64).map { PeerID(UUIDBytes(high: 0x8000, low: 0x8000_0000_0000_0000 | $0)) })
+        capacityNotifier.refused = Set((1...64).map { PeerID(UUIDBytes(high: 0x8000, low: 0x8000_0000_0000_0000 | $0)) })
     }
 
     /// Ends each session as an idle one.
@@ -22,10 +22,10 @@ extension Node {
 
     fileprivate func wake() { finder.discovered(.woke, self) }
 
-    fileprivate func inviteLater(_ peers: [PeerID]) { for peer in peers { invitations.inviteLater(peer, self) } }
-    fileprivate var refusedTrusted: Set<PeerID> { invitations.refused.filter { registry.isTrusted($0) } }
-    fileprivate var refusedStrangers: Set<PeerID> { invitations.refused.filter { !registry.isTrusted($0) } }
-    fileprivate var invitedLater: Set<PeerID> { Set(invitations.invited.filter { $0.value == .later }.keys) }
+    fileprivate func notifyLater(_ peers: [PeerID]) { for peer in peers { capacityNotifier.notifyLater(peer, self) } }
+    fileprivate var refusedTrusted: Set<PeerID> { capacityNotifier.refused.filter { registry.isTrusted($0) } }
+    fileprivate var refusedStrangers: Set<PeerID> { capacityNotifier.refused.filter { !registry.isTrusted($0) } }
+    fileprivate var pendingLater: Set<PeerID> { Set(capacityNotifier.pending.filter { $0.value == .later }.keys) }
 
     fileprivate func change(_ change: (inout NodeConfiguration) -> Void) async {
         var changed = configuration
@@ -35,7 +35,7 @@ extension Node {
 }
 
 @Suite("Temporarily refused peers are notified when hexes are accepted again", .serialized, .timeLimit(.minutes(5)))
-struct InvitationTests {
+struct CapacityNoticeTests {
     /// The change that ends a refusal before its `retryAfter` of at least a minute.
     enum Change: String, Sendable, CaseIterable { case trust, policy, room, roster }
 
@@ -117,13 +117,13 @@ struct InvitationTests {
         await one.node.change { $0.announce = false }
         try await eventually { try await !two.verified().contains(one.id) }
         try await make(change, at: two, of: one)
-        #expect(await two.node.invitedLater == [one.id])
+        #expect(await two.node.pendingLater == [one.id])
         await one.node.change { $0.announce = true }
         // The back-off of its probes is up to minutes; after sleep all peers are probed at once.
         try await eventually("one is announced again") { try await two.node.peers.all().contains { $0.uuid == one.id } }
         for node in [one, two] { await node.node.wake() }
         #expect(try await one.ends(of: rows) == [.held, .held])
-        #expect(await two.node.invitedLater.isEmpty)
+        #expect(await two.node.pendingLater.isEmpty)
         try await one.stop()
         try await two.stop()
     }
@@ -132,9 +132,9 @@ struct InvitationTests {
     func laterBound() async throws {
         let one = try await TestNode("one", on: nil)
         let peers = (1...100).map { PeerID(UUIDBytes(high: 0x8000, low: 0x8000_0000_0000_0000 | $0)) }
-        await one.node.inviteLater(peers)
-        #expect(await one.node.invitedLater.count == 64)
-        #expect(await one.node.invitedLater.contains(peers[99]))
+        await one.node.notifyLater(peers)
+        #expect(await one.node.pendingLater.count == 64)
+        #expect(await one.node.pendingLater.contains(peers[99]))
         try await one.stop()
     }
 
@@ -160,7 +160,7 @@ struct InvitationTests {
     @Test("eight are dialled at a time, trusted peers first")
     func turns() {
         let peers = (1...20).map { PeerID(UUIDBytes(high: 0x8000, low: 0x8000_0000_0000_0000 | $0)) }
-        var turns = InvitationSlots()
+        var turns = CapacityNotificationSlots()
         for (number, peer) in peers.enumerated() { turns.request(peer, isTrusted: number >= 15) }
         var order: [PeerID] = []
         while let peer = turns.next() { order.append(peer) }

@@ -2,7 +2,7 @@ import HexlistAPI
 import HexlistJSON
 
 /// Reads the members of `HexJSON.extra` that describe linked files.
-enum FileExtra {
+enum LinkedFileMembers {
     /// The members of a file link that this program understands (Docs/Protocol.md, "Files").
     private static let understood = ["size", "sha256", "mediaType", "modified"]
 

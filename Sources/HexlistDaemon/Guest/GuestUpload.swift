@@ -3,7 +3,7 @@ import NIOCore
 import Synchronization
 
 /// A file that a guest uploads: its pieces, and the partial file on the disk. Calls block.
-final class GuestPart: Sendable {
+final class GuestUpload: Sendable {
     /// A complete file.
     struct Finished: Sendable {
         var sha256: [UInt8]

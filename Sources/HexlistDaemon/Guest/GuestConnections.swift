@@ -9,17 +9,17 @@ import Synchronization
 /// Passes plain HTTP connections that the transport accepted on the peer port to `GuestService`.
 ///
 /// The transport exists before the API that answers the requests, and is replaced when the identity is rotated.
-final class GuestPort: Sendable {
+final class GuestConnections: Sendable {
     typealias Connection = HTTP1Channel.Value
 
-    private let server: GuestServer
+    private let server: GuestSessions
     /// `nil` until the service runs, and after it stopped.
     private let http = Mutex<HTTP1Channel?>(nil)
     /// Bounded by the slots of the transport.
     let connections: AsyncStream<Connection>
     private let accepted: AsyncStream<Connection>.Continuation
 
-    init(server: GuestServer) {
+    init(server: GuestSessions) {
         self.server = server
         (connections, accepted) = AsyncStream.makeStream(of: Connection.self)
     }
@@ -53,7 +53,7 @@ final class GuestPort: Sendable {
 /// Serves guests as a service of the daemon.
 struct GuestService: ServiceLifecycle.Service {
     let api: APIContext
-    let port: GuestPort
+    let port: GuestConnections
 
     /// Maximum seconds that a connection may be idle, or a request incomplete.
     private static let seconds: Int64 = 30

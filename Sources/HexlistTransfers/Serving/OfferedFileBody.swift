@@ -5,7 +5,7 @@ public import NIOCore
 import Synchronization
 
 /// An offered file as the body of an answer.
-final class OfferedSource: FileSource {
+final class OfferedFileBody: FileSource {
     let file: OfferedFile
 
     init(_ file: OfferedFile) { self.file = file }
@@ -22,16 +22,16 @@ final class OfferedSource: FileSource {
 }
 
 /// A file on offer as the body of a request of this machine. It is opened with the first read.
-public final class UploadSource: FileSource {
+public final class UploadBody: FileSource {
     private let offer: OfferRow
-    private let opened = Mutex<OfferedSource?>(nil)
+    private let opened = Mutex<OfferedFileBody?>(nil)
 
     public init(_ offer: OfferRow) { self.offer = offer }
 
     public func read(_ count: Int, at offset: Int64, isLast: Bool) throws -> ByteBuffer {
         let source = try opened.withLock { opened throws(FileFault) in
             if let opened { return opened }
-            let source = OfferedSource(try OfferedFile(offered: offer.path, offer.identity))
+            let source = OfferedFileBody(try OfferedFile(offered: offer.path, offer.identity))
             opened = source
             return source
         }
