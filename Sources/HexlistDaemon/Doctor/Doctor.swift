@@ -109,11 +109,11 @@ struct Doctor: Sendable {
     }
 
     static func configuration(_ inForce: ConfigurationJSON) -> DoctorStep {
-        let reading = "systemctl --user reload hexlistd (or: kill -HUP of its pid), once it is right: `hexlist config --check`."
+        let reload = "Correct the file, check it with `hexlist config --check`, then: systemctl --user reload hexlistd (or kill -HUP)."
         if let fault = inForce.fault {
             return DoctorStep(
-                "configuration", .failed, "What was read last was refused, and what was read before counts on. \(fault)",
-                advice: [inForce.hint].compactMap { $0 } + [reading])
+                "configuration", .failed, "The changed configuration was refused; the earlier one stays in effect. \(fault)",
+                advice: [inForce.hint].compactMap { $0 } + [reload])
         }
         let waiting = inForce.items.filter { $0.waiting != nil }.map(\.key)
         guard waiting.isEmpty else {
@@ -121,7 +121,7 @@ struct Doctor: Sendable {
                 "configuration", .warning, "\(inForce.file) was read; a restart is needed for \(waiting.joined(separator: ", ")).",
                 advice: ["systemctl --user restart hexlistd"])
         }
-        return DoctorStep("configuration", .ok, "As it was read last; `hexlist config` shows it.")
+        return DoctorStep("configuration", .ok, "In effect as written; `hexlist config` shows it.")
     }
 
     /// The check of hooks; `nil` if there are none.
