@@ -7,9 +7,9 @@ internal import GRDBSQLite
 /// after the callers of the transaction got their results. It is `PASSIVE`: it never waits for readers or other programs, and copies only
 /// as many pages as their snapshots permit.
 ///
-/// Required by two benchmark bounds (Docs/Decisions/0027-optimisations-pay-rent.md), both relative to two plain C++ processes. With
-/// SQLite's automatic checkpoint the rate of a bulk send is 0.78 times theirs (minimum 0.8). Without the checkpoint of an idle writer the
-/// median latency of one hex in flight is 3.8 times theirs or more (maximum 3).
+/// Required by two benchmark bounds (Docs/Decisions/0027-optimisations-pay-rent.md), which compare Hexlist with two plain C++ processes
+/// that do the same work. With SQLite's automatic checkpoint the rate of a bulk send is 0.78 times the rate of those processes (minimum
+/// 0.8). Without the checkpoint of an idle writer the median latency of one hex in flight is at least 3.8 times theirs (maximum 3).
 ///
 /// Not thread-safe: use it on the writer's thread only. Must outlive the connection.
 final class Checkpoints {

@@ -7,8 +7,8 @@ internal import Synchronization
 ///
 /// A burst ends after two seconds with little work. Memory that is returned earlier would be needed again immediately.
 ///
-/// Required by a bound of `Tests/Faults/memory`, "texts": of the memory that a trusted peer's long texts take, at most 8 MiB or half may
-/// remain. Without this type hexlistd keeps 17 of 23 MiB.
+/// Required by a bound of `Tests/Faults/memory`, "texts": after a trusted peer sent long texts, at most 8 MiB or half of the added memory
+/// may stay in use. Without this type hexlistd keeps 17 of 23 MiB.
 final class MemoryReclaimer: Sendable {
     private let state = Mutex(MemoryReclaimerState())
     private let database: StoreDatabase

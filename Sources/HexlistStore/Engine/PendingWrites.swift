@@ -6,7 +6,7 @@
 /// starves. Deferrable requests are coalesced for a few milliseconds and then share the next transaction.
 ///
 /// Deferring is required by a benchmark bound (Docs/Decisions/0027-optimisations-pay-rent.md): without it the median latency of one hex in
-/// flight is 3.2 times that of two plain C++ processes or more (maximum 3).
+/// flight is at least 3.2 times that of two plain C++ processes that do the same work (maximum 3).
 struct PendingWrites {
     typealias Instant = ContinuousClock.Instant
 

@@ -59,9 +59,9 @@ extension Optional: SQLValue where Wrapped: SQLValue {
 
 /// A prepared statement of one connection. It comes from GRDB's statement cache and is run with SQLite's C API.
 ///
-/// GRDB's own API is not used for two reasons: it traps when it decodes a value of an unexpected type, for example from a damaged file, and
-/// it lowers the insert rate by a third. SQLite converts such values. Use a statement only on its connection's queue. Do not run it again
-/// while its rows are being read.
+/// GRDB's own API is not used, because it lowers the insert rate by a third, and traps on a value of an unexpected type, for example in a
+/// damaged file. SQLite's C API converts the value instead. Use a statement only on its connection's queue. Do not run it again while its
+/// rows are being read.
 struct SQLStatement {
     private let prepared: Statement  // keeps `handle` alive
     let handle: OpaquePointer
@@ -107,7 +107,7 @@ struct SQLStatement {
         }
     }
 
-    /// Binds a text without copying it. The bytes must stay valid until the statement was run.
+    /// Binds a text without copying it. The bytes must stay valid until the statement has run.
     @inline(__always)
     func bind(text: UnsafeRawBufferPointer, at index: Int32) throws { try check(Self.bindText(text, to: handle, at: index, nil)) }
 

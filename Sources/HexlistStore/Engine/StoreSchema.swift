@@ -43,7 +43,7 @@ enum StoreSchema {
         ("15 reserved bytes of a day, senders of pooled files", { try $0.execute(sql: reservations) }),
         ("16 the outbox by row", { try $0.execute(sql: OutboxRowsView.sql) }),
         ("17 files of outbox rows", { try $0.execute(sql: filesOfRows) }),
-        // The place for automatically fetched files (`PeerFetchTarget`); NULL: the cache.
+        // The destination of automatically fetched files (`PeerFetchTarget`); NULL: the cache.
         ("18 download folder of a peer", { try $0.execute(sql: "ALTER TABLE peer ADD COLUMN fetchTo TEXT") }),
         ("19 bin of My Hexlist", { try $0.execute(sql: bin) }),
         // PeerKind.number. Existing peers are Hexlist peers.
@@ -218,8 +218,8 @@ enum StoreSchema {
         CREATE INDEX tombstoneForget ON tombstone (forgetAt);
         """
 
-    /// Adds inner hexes. An inner hex is a row of `hex` with the location `inside`. Lists do not show it, only the counts of the hexes that
-    /// contain it include it, and it is deleted with its parent. Its links are rows of `link`, like those of any hex.
+    /// Adds inner hexes. An inner hex is a row of `hex` with the location `inside`. Lists omit it, the counts of the hexes that contain it
+    /// include it, and it is deleted with its parent. Its links are rows of `link`, like those of any hex.
     ///
     /// The CHECK constraint of `location` is edited in the schema table, as SQLite's documentation of ALTER TABLE describes, so that no row
     /// is rewritten. Copying the table instead would take as long as receiving all hexes again, and as much disk space. The second
@@ -404,7 +404,7 @@ enum StoreSchema {
         ) STRICT, WITHOUT ROWID;
         """
 
-    /// Adds automatic fetching from peers, and an end of each offer for each peer.
+    /// Adds the settings and counters of automatic fetching, and lets an offer end at a different time for each peer.
     private static let filesByThemselves = """
         ALTER TABLE peer ADD COLUMN fetchLimit INTEGER;             -- bytes of a hex, and of a day; NULL: nothing is fetched by itself
         ALTER TABLE peer ADD COLUMN fetchAfter INTEGER NOT NULL DEFAULT 0;  -- the last hex.inboxNumber that was looked at
@@ -478,7 +478,7 @@ enum StoreSchema {
         CREATE INDEX binLived ON bin (lived);
         """
 
-    /// Adds the links that were read although their hex is unread (`LinkPosition`).
+    /// Adds the links of unread hexes that were marked read individually (`LinkPosition`).
     private static let readLinks = """
         CREATE TABLE readLink (id INTEGER PRIMARY KEY) STRICT;      -- link.id
         CREATE TRIGGER hexDeletedRead AFTER DELETE ON hex BEGIN
@@ -486,7 +486,7 @@ enum StoreSchema {
         END;
         """
 
-    /// Adds the links of My Hexlist for which the titles of their pages are read (`PendingTitle`).
+    /// Adds the queue of links of My Hexlist whose page titles are to be read (`PendingTitle`).
     private static let wantedTitles = """
         CREATE TABLE wantedTitle (
             id INTEGER PRIMARY KEY,

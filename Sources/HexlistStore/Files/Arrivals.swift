@@ -1,7 +1,8 @@
 internal import GRDB
 public import HexlistModel
 
-/// A complete file that a device sent, whose hex is not stored yet. It is in the `ArrivalFolder`, or already among the kept files.
+/// The record of a complete file that a device sent, until its hex is stored. The file is in the `ArrivalFolder`, or already among the kept
+/// files.
 public struct ArrivalRow: Sendable, Equatable {
     public var id: Int64
     /// The session in which the device sent it. The files of one session become one hex.
@@ -12,7 +13,7 @@ public struct ArrivalRow: Sendable, Equatable {
     public var fingerprint: Fingerprint
     /// The name that the device gives itself. Untrusted text.
     public var sender: String
-    /// The name in the `ArrivalFolder`.
+    /// The name of the file in the `ArrivalFolder`.
     public var file: String
     /// The name that the device gave the file, possibly with folders. Untrusted text.
     public var name: String
@@ -59,11 +60,11 @@ public struct ArrivalRow: Sendable, Equatable {
         """
 }
 
-/// A complete file in an `ArrivalFolder` or among the kept files, whose hex is not stored yet.
+/// A complete file from a device or a guest whose hex is not stored yet. It is in the `ArrivalFolder`, or already among the kept files.
 public struct ArrivedFile: Sendable {
-    /// The folder of the file in the `ArrivalFolder`.
+    /// The name of the subfolder of the `ArrivalFolder` that contains the file.
     public var session: String
-    /// The name of the file there.
+    /// The name of the file in the subfolder.
     public var file: String
     /// The announced name, possibly with folders. Untrusted text.
     public var name: String
@@ -80,11 +81,11 @@ public struct ArrivedFile: Sendable {
     }
 }
 
-/// A file that is already among the kept files, for the hex that is stored with it.
+/// A file that is already in the pool, and is pinned when its hex is stored.
 public struct KeptArrival: Sendable {
     /// 32 bytes.
     public var sha256: [UInt8]
-    /// The name in the folder of the digest.
+    /// The name of the file in the pool's folder for the digest.
     public var name: String
     public var size: Int64
     /// The `FileIdentity` of the file; `nil` if the pool had the file before.
@@ -137,15 +138,15 @@ extension HexStore {
         try writeSync { writer in _ = try writer.change { try writer.run("DELETE FROM arrival WHERE session = ?", session) } }
     }
 
-    /// Stores the hex of a session, keeps its files for it, and deletes the records of the session, in one transaction. If the hex is
-    /// refused for now, because the disk, the inbox or the tray is full, the records stay. If it is refused for good, for example because the
-    /// device was blocked meanwhile, they are deleted. Blocks.
+    /// Stores the hex of a session, keeps its files for it, and deletes the records of the session, in one transaction. If the refusal is
+    /// temporary (`RefusalCode.isTemporary`), for example because the disk is full, the records stay. If it is permanent, for example
+    /// because the device was blocked meanwhile, they are deleted. Blocks.
     /// - Parameters:
     ///   - session: the session of a device; `nil` for a guest, whose files have no records.
     ///   - files: the files, which must be among the kept files or in the pool.
     ///   - diskReserve: bytes of the file system to leave free.
-    /// - Returns: the id of the hex; `nil` if it was refused for good.
-    /// - Throws: `HexlistError` `storageFull` after a refusal for now. Nothing is changed then.
+    /// - Returns: the id of the hex; `nil` if the refusal is permanent.
+    /// - Throws: `HexlistError` `storageFull` after a temporary refusal. Nothing is changed then.
     public func finishArrivals(
         of session: String?, as hex: IncomingHex, _ files: [KeptArrival], from sender: Sender, at now: Int64, policy: ReceivePolicy,
         quotas: HeldQuotas, diskReserve: Int64

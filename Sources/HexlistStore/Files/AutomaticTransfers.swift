@@ -5,7 +5,8 @@ public import HexlistModel
 public struct FetchAllowance: Sendable, Equatable {
     /// Maximum bytes of the files of one hex, and of all files of one day.
     public var limit: Int64
-    /// Bytes that count for today: bytes that arrived or are reserved today, and missing bytes of files that were added on earlier days.
+    /// Bytes that count towards `limit` today: bytes that arrived or are reserved today, and missing bytes of files that were added on
+    /// earlier days.
     public var today: Int64
     /// The inbox number of the last hex that was examined for files to fetch.
     public var after: Int64
@@ -16,7 +17,7 @@ extension TransferRow {
     /// Minimum bytes that a file counts as: a disk block, so that many small files reach the limit too.
     fileprivate static let minimumCounted: Int64 = 4_096
 
-    /// Bytes that the file counts as for the peer's limit.
+    /// Bytes that the file counts as towards the peer's limit.
     public var counted: Int64 { max(size ?? 0, Self.minimumCounted) }
 }
 
@@ -43,7 +44,7 @@ extension StoreReader {
         return allowance
     }
 
-    /// Returns the hexes in the inbox after an inbox number that a peer sent with a proven key, in order of arrival.
+    /// Returns a peer's hexes in the inbox that have a proven sender and an inbox number above `place`, in order of arrival.
     public func inboxHexes(of peer: PeerID, after place: Int64, limit: Int) throws -> [(id: Int64, place: Int64)] {
         try all(
             """

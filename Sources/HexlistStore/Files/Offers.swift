@@ -16,7 +16,7 @@ public struct OfferRow: Sendable, Equatable {
     public var mediaType: String?
     /// Milliseconds since 1970.
     public var modified: Int64
-    /// The time of `LivedClock` at which the offer ends, unless a peer has another end.
+    /// The time of `LivedClock` at which the offer ends. The end for a single peer may differ.
     public var ends: Int64
     /// Whether the peer for which the offer was read already has the file. Set only by `StoreReader.offer(_:to:)`, as is `problem`.
     public var isFetched = false
@@ -164,7 +164,7 @@ extension StoreWriter {
 
     // MARK: - Inside `change`
 
-    /// Number of days after the delivery of its hex at which an offer ends.
+    /// Number of days from the delivery of a hex to the end of its offers.
     private static let daysDelivered: Int64 = 30
 
     /// Records which offers an outbox row contains, and postpones their end to at least `OfferRow.waitingTime` from now.
@@ -181,7 +181,7 @@ extension StoreWriter {
     }
 
     /// Sets the end of the offers of delivered outbox rows to `daysDelivered` days from now, for the recipient. The rows are kept for
-    /// `time` milliseconds longer.
+    /// another `time` milliseconds after this end.
     func endOffers(deliveredBy rows: ClosedRange<Int64>, to peer: UUIDBytes, keepingFor time: Int64) throws {
         let ends = lived &+ Self.daysDelivered * 86_400_000
         try run(

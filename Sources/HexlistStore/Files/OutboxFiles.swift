@@ -106,7 +106,7 @@ extension StoreWriter {
             """, row, peer.uuid)
     }
 
-    /// Sets the end of the files of delivered rows, and keeps the rows until they have ended.
+    /// Records the end of the offers of delivered rows, and postpones the deletion of the rows.
     /// - Parameters:
     ///   - ends: a time of `LivedClock`.
     ///   - keptUntil: the time of `LivedClock` at which the rows are deleted.

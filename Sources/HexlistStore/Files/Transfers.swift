@@ -38,7 +38,7 @@ public struct TransferRow: Sendable, Equatable {
     /// The announced SHA-256, 32 bytes.
     public var sha256: [UInt8]?
     public var entityTag: String?
-    /// The announced time of modification. Like all times here, in milliseconds since 1970.
+    /// The announced time of modification. Like all times of the row, in milliseconds since 1970.
     public var modified: Int64?
     /// Device and inode of the complete file, recorded before its last rename. After a restart the process recognises the file by them.
     public var fileInode: String?

@@ -2,9 +2,9 @@ internal import HexlistModel
 
 /// The remaining capacity for held hexes of one stranger, used while one batch is stored.
 ///
-/// If a quota is used up, new hexes are refused; held hexes are never removed for them, because they were acknowledged. Peers without an
-/// alias may use at most a quarter of the total quota per source (`HeldSource`), because one host can create any number of keys. All peers
-/// without an alias together may use three quarters, so that a quarter is reserved for peers with an alias.
+/// If a quota is used up, new hexes are refused; held hexes are never removed to make room, because they were acknowledged. Peers without
+/// an alias may use at most a quarter of the total quota per source (`HeldSource`), because one host can create any number of keys. All
+/// peers without an alias together may use three quarters, so that a quarter is reserved for peers with an alias.
 struct HeldCapacity {
     struct Amount: Equatable {
         var hexes: Int64 = 0

@@ -1,7 +1,7 @@
 import HexlistModel
 
-/// Groups sender addresses for the quotas of held hexes. A group, called source, is one host or one household, as far as addresses tell
-/// them apart.
+/// Groups sender addresses for the quotas of held hexes. A group, called source, is one host or one household, as far as addresses
+/// distinguish them.
 enum HeldSource {
     /// Returns the name of the source of a numeric address:
     ///

@@ -27,11 +27,11 @@ struct HexInserter {
     /// The number of link ids that are reserved for each hex.
     static let linksPerHex = 8_192
 
-    /// The number of hexes that one statement inserts if a batch has as many, because each statement costs half a microsecond in addition
-    /// to its rows.
+    /// The number of hexes that one statement inserts if the batch has enough. Each statement costs half a microsecond in addition to its
+    /// rows.
     ///
     /// Required by a benchmark bound (Docs/Decisions/0027-optimisations-pay-rent.md): with one hex per statement, the rate of a bulk send
-    /// is 0.65 to 0.75 times that of two plain C++ processes (minimum 0.8).
+    /// is 0.65 to 0.75 times that of two plain C++ processes that do the same work (minimum 0.8).
     static let hexesPerStatement = 8
     private static let columns = 18
 

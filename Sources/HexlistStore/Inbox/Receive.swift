@@ -73,7 +73,7 @@ extension StoreWriter {
 
 /// Stores the hexes of one batch: decides for each hex whether it is inserted, held or refused.
 private struct BatchInsertion {
-    /// The place to which hexes of the sender go.
+    /// The treatment of the sender's hexes, from its trust and settings.
     private enum Destination {
         case inbox
         /// The inbox, within the daily quotas for strangers (`receiveFrom: everyone`).
@@ -131,7 +131,7 @@ private struct BatchInsertion {
     }
 
     private static func destination(for peer: PeerRow?, sender: Sender, policy: ReceivePolicy) -> Destination {
-        // Trust in one kind of peer never counts for another.
+        // Trust in a peer of one kind never applies to a peer of another kind.
         if let peer, peer.kind != sender.kind { return .refused(.notAccepting, retryAfter: RetryAfter.notAccepting) }
         // The user invited the guest, and chose the policy for it.
         if sender.kind == .guest { return policy == .held ? .held : .inbox }
@@ -201,7 +201,7 @@ private struct BatchInsertion {
         }
     }
 
-    /// Records the events of the stored hexes, the sender's key if it is new, and the daily counts.
+    /// Records the events of the stored hexes, a new key of the sender, a new name of a guest, and the daily counts.
     mutating func finish() throws {
         guard let peer, !insertedIDs.isEmpty else { return }
         if peer.fingerprint == nil, let fingerprint = sender.fingerprint {

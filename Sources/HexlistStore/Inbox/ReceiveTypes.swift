@@ -35,8 +35,8 @@ public struct HeldQuotas: Sendable, Equatable {
     public var hexesPerPeer: Int
     /// Maximum bytes of the hexes that `hexesPerPeer` counts.
     public var bytesPerPeer: Int
-    /// Maximum number of held hexes of all peers together; with `receiveFrom: everyone`, also of hexes of all strangers per day. Of the
-    /// held hexes, one source without an alias may have at most a quarter, and a quarter is reserved for peers with an alias.
+    /// Maximum number of held hexes of all peers together; with `receiveFrom: everyone`, also of hexes of all strangers per day. Peers
+    /// without an alias may use at most a quarter of the quota of held hexes per source (`HeldSource`), and three quarters together.
     public var hexes: Int
     /// Maximum bytes of the hexes that `hexes` counts.
     public var bytes: Int

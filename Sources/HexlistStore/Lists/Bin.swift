@@ -16,7 +16,7 @@ public struct BinnedHex: Sendable, Equatable {
 
     /// Number of days after which a deleted hex is removed.
     public static let days = 30
-    /// Maximum bytes of all deleted hexes together. The oldest are removed.
+    /// Maximum bytes of all hexes in the bin together. Above it, the oldest are removed.
     static let maximumBytes = 64 << 20
 }
 

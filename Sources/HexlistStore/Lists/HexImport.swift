@@ -35,8 +35,8 @@ extension HexStore {
     private static let hexesPerStep = 200
 
     /// Adds hexes to My Hexlist in one transaction. Adds the last hex first, so that the list, which is newest first, shows them in their
-    /// original order. A hex is not added if My Hexlist already has an equal one, with the same links and inner hexes. Each stored hex
-    /// counts for only one imported hex.
+    /// original order. A hex is not added if My Hexlist already has an equal one, with the same links and inner hexes. Each stored hex is
+    /// matched with at most one imported hex.
     ///
     /// Memory use: one hex of the source at a time, and about 80 bytes for each entry.
     ///
@@ -166,7 +166,7 @@ private struct ImportSiblings {
     /// Reads the stored hexes with a description that may be equal to imported hexes, or that an imported hex may extend.
     /// - Parameters:
     ///   - shapes: the shapes of the imported hexes with this description. Stored hexes of other shapes cannot be equal and are not read.
-    ///   - merging: whether an imported hex may extend a stored one. It may only if both are the only ones with this description.
+    ///   - merging: whether an imported hex may extend a stored one. It may only if each of the two is the only one with this description.
     func find(
         _ description: [UInt8], shapes: Set<ImportEntry.Shape>, merging: Bool, _ digest: (HexContent) -> [UInt8]
     ) throws -> Found {

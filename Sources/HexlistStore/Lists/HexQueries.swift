@@ -15,8 +15,8 @@ extension StoreReader {
     /// Returns a hex with its links and inner hexes; `nil` if there is no hex with this id.
     public func hex(_ id: Int64) throws -> HexDetail? { try hexes([id]).first }
 
-    /// Returns the hexes with these ids, with their links and inner hexes, in the given order. Missing hexes are skipped. Takes two
-    /// queries, and a third if any hex has inner hexes.
+    /// Returns the hexes with these ids, with their links and inner hexes, in the given order. Missing hexes are skipped. Runs two queries,
+    /// a third if any hex has inner hexes, and more for each inner hex among `ids`.
     public func hexes(_ ids: [Int64]) throws -> [HexDetail] {
         guard !ids.isEmpty else { return [] }
         let list = jsonArray(Set(ids))
@@ -153,7 +153,7 @@ extension StoreReader {
         return Dictionary(found) { first, _ in first }
     }
 
-    /// Returns a page of the ids of a group's hexes, small enough to change them in one transaction: up to `HexSet.pageLimit` hexes and 4
+    /// Returns a page of the ids of a set of hexes, small enough to change them in one transaction: up to `HexSet.pageLimit` hexes and 4
     /// MiB, but at least one hex. Each link counts as at least 256 bytes. Hexes that are added to a list between two pages are not on later
     /// pages.
     ///
@@ -318,7 +318,7 @@ extension HexContent {
     /// Appends the link in a row with the columns `id, url, description, service, extra`.
     fileprivate mutating func appendLink(of row: SQLStatement) { links.append(link(of: row)) }
 
-    /// Appends the link in such a row to an inner hex. The rows of one hex must be consecutive.
+    /// Appends the link in a row with the same columns to an inner hex. The rows of one hex must be consecutive.
     fileprivate mutating func appendLink(of row: SQLStatement, toChild child: Int) {
         let index = childLinks.count
         let before = children[child].links

@@ -34,7 +34,7 @@ public struct HexSummary: Sendable, Equatable {
     /// Milliseconds since 1970.
     public var receivedAt: Int64
     public var messageID: MessageID?
-    /// Upper bound of the bytes of the hex, as quotas count it. If the first version of Hexlist stored the hex: the bytes of its frame.
+    /// Upper bound of the bytes of the hex, as quotas count it. For hexes that the first version of Hexlist stored, the bytes of the frame.
     public var byteCount: Int
 
     /// The display name of the proven sender; `nil` in My Hexlist.

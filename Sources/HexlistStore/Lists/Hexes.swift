@@ -5,8 +5,8 @@ public import HexlistModel
 public enum HexChange: Sendable, Equatable {
     /// Marks hexes read or unread.
     case read(Bool)
-    /// Deletes hexes from any location. A hex of My Hexlist is kept in the bin (`BinnedHex`). A hex that was in the inbox leaves a tombstone
-    /// for 60 days, so that the same hex is still recognised as a duplicate if it is sent again. A held hex leaves none.
+    /// Deletes hexes from any location. A hex of My Hexlist is kept in the bin (`BinnedHex`). A hex from the inbox leaves a tombstone for
+    /// 60 days, so that it is recognised as a duplicate if it is sent again. A held hex leaves none.
     case delete
     /// Moves held hexes into the inbox, in the given order, without trusting their sender. Records a `hex.received` event for each.
     case accept
@@ -33,11 +33,11 @@ extension HexStore {
         }
     }
 
-    /// Changes the hexes of a group. Each page (`StoreReader.hexIDs`) is one transaction, so that arriving hexes are not delayed. Hexes
-    /// that are added to a list during the change are not changed.
+    /// Changes the hexes of a set. Each page (`StoreReader.hexIDs`) is one transaction, so that arriving hexes are not delayed. Hexes that
+    /// are added to a list during the change are not changed.
     ///
     /// - Parameters:
-    ///   - start: the position after which the change begins, like `after` of `hexIDs`; `nil` for the whole group.
+    ///   - start: the position after which the change begins, like `after` of `hexIDs`; `nil` for the whole set.
     ///   - now: milliseconds since 1970.
     /// - Returns: the number of hexes that changed.
     /// - Throws: errors of the store. The hexes of earlier pages stay changed.
@@ -104,7 +104,7 @@ extension StoreReader {
         return try counted(ids)
     }
 
-    /// Returns the numbers of hexes and links that a deletion of a group would remove.
+    /// Returns the numbers of hexes and links that a deletion of a set of hexes would remove.
     /// - Parameter start: the position after which the deletion begins, as for `HexStore.change`.
     public func deletion(of group: HexSet, from start: Int64? = nil) throws -> DeletionCounts {
         var found = DeletionCounts()

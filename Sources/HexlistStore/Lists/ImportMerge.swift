@@ -4,8 +4,8 @@ import HexlistModel
 /// with new addresses (`AddressIdentity`), and new inner hexes. Existing content is neither changed nor removed.
 ///
 /// Inner hexes are matched level by level. An imported and a stored inner hex are merged if they have the same description and sender, and
-/// no sibling of either has the same too. Otherwise the imported inner hex is added, unless there is an equal stored one. A second import
-/// of the same hex therefore adds nothing.
+/// no sibling of either has the same description and sender. Otherwise the imported inner hex is added, unless there is an equal stored
+/// one. A second import of the same hex therefore adds nothing.
 struct ImportMerge {
     /// The additions to one stored hex or inner hex.
     struct Addition {
@@ -65,8 +65,8 @@ struct ImportMerge {
         }
     }
 
-    /// Returns the links of the imported hex whose addresses the stored hex does not have. An address that the imported hex has more often
-    /// than the stored one is returned for the surplus. Equal spellings are matched first.
+    /// Returns the links of the imported hex whose addresses the stored hex does not have. If the imported hex has an address more often
+    /// than the stored hex, its surplus links are returned. Equal spellings are matched first.
     private mutating func missing(_ new: HexContent, _ hex: Int?, in old: HexContent, _ there: Int?) -> [LinkContent] {
         var counts: [[UInt8]: Int] = [:]
         for link in old.links(of: there) { counts[old.withBytes(of: link.url) { Array($0) }, default: 0] += 1 }

@@ -5,7 +5,7 @@ public import HexlistModel
 public protocol ImportSource: Sendable {
     var entries: [ImportEntry] { get }
 
-    /// Reads one hex. Called on the writer's thread, at most three times for each index.
+    /// Reads one hex. Called on the writer's thread, at most twice for each index.
     /// - Throws: any error. It ends the import, and nothing is added.
     func hex(_ index: Int) throws -> HexContent
 }

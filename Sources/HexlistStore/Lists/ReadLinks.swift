@@ -1,11 +1,11 @@
 internal import GRDB
 public import HexlistModel
 
-// The read state of single links. The table `readLink` has the links of unread received hexes that were read one by one. When all links of
-// a hex and of its inner hexes are in it, the hex becomes read, and its entries are deleted. All other links have the state of their
-// topmost hex.
+// The read state of single links. The table `readLink` has the links of unread received hexes that were marked read individually. When all
+// links of a hex and of its inner hexes are in it, the hex becomes read, and its entries are deleted. All other links have the state of
+// their topmost hex.
 
-/// The place of a link: the hex that has it, and its position in that hex.
+/// Identifies a link by the hex that has it and its position in that hex.
 public struct LinkPosition: Sendable, Hashable {
     public var hex: Int64
     /// From 0.
@@ -30,11 +30,12 @@ extension HexStore {
 }
 
 extension StoreReader {
-    /// SQL condition: whether `readLink.id` is a link of the hex in a row of `hex`, or of its inner hexes. Only for received hexes: their
-    /// inner hexes have the ids that follow.
+    /// SQL condition: whether `readLink.id` is a link of the current row of `hex`, or of its inner hexes. Valid only for received hexes,
+    /// whose inner hexes have the ids that follow their own.
     fileprivate static let isInTree = "readLink.id BETWEEN hex.id << 13 AND ((hex.id + hex.hexesInside) << 13) + 8191"
 
-    /// Returns the links of the tree around a hex that were read although its topmost hex is unread.
+    /// Returns the links that were marked read individually in the topmost hex that contains a hex, at all levels; empty if the topmost hex
+    /// is read or in My Hexlist.
     public func readLinks(of hex: HexSummary) throws -> Set<LinkPosition> {
         guard let top = try hex.parent == nil ? hex : summary(ofTop: hex.id), top.unread, top.location != .mine else { return [] }
         let found = try all("SELECT readLink.id FROM hex CROSS JOIN readLink ON \(Self.isInTree) WHERE hex.id = ?", top.id) {
@@ -45,7 +46,7 @@ extension StoreReader {
 }
 
 extension StoreWriter {
-    /// Deletes the entries of received hexes, after which their links have the state of the hex.
+    /// Deletes the entries of received hexes, so that all their links have the state of the hex.
     func forgetReadLinks(of ids: [Int64]) throws {
         try run(
             """

@@ -8,7 +8,7 @@ public struct PendingTitle: Sendable, Equatable {
     public var hex: Int64
     public var url: String
 
-    /// Maximum number of attempts. An attempt counts from its beginning, so a link that ends the daemon is not tried forever.
+    /// Maximum number of attempts. An attempt is counted when it begins, so that a link whose page crashes the daemon is not tried forever.
     public static let attempts = 3
     /// Maximum number of waiting links. Titles of further links are not read.
     static let maximum = 10_000
@@ -16,7 +16,7 @@ public struct PendingTitle: Sendable, Equatable {
 
 extension StoreReader {
     /// Returns the first waiting links.
-    /// - Parameter run: a run of the daemon. Links that it tried are left out.
+    /// - Parameter run: identifies the current run of the daemon. Links that it has tried are skipped.
     public func wantedTitles(notTriedIn run: Int64, limit: Int) throws -> [PendingTitle] {
         try all("SELECT id, hex, url FROM wantedTitle WHERE run <> ? ORDER BY id LIMIT ?", run, limit) {
             PendingTitle(id: $0.int64(0), hex: $0.int64(1), url: $0.text(2))
@@ -27,8 +27,8 @@ extension StoreReader {
 extension HexStore {
     /// Counts an attempt to read a title.
     /// - Parameter run: the run of the daemon.
-    /// - Returns: whether it may begin. Otherwise the link has had its attempts, got a description meanwhile, or was deleted, and is
-    ///   removed from the waiting ones.
+    /// - Returns: whether the attempt may begin. If `false`, the link has used up its attempts, got a description meanwhile, or was
+    ///   deleted, and does not wait any more.
     public func beginTitleAttempt(_ wanted: PendingTitle, in run: Int64) async throws -> Bool {
         try await write { writer in
             try writer.change {
@@ -44,7 +44,7 @@ extension HexStore {
         }
     }
 
-    /// Removes a link from the waiting ones, and makes the title the description of the link, unless it has one.
+    /// Ends the wait of a link, and stores the title as its description, unless it has one.
     /// - Parameter title: the title; `nil` if the page has none.
     /// - Returns: the number of links that got the title.
     @discardableResult
@@ -67,10 +67,10 @@ extension HexStore {
 }
 
 extension StoreWriter {
-    /// SQL condition: whether a link is to get the title of its page.
+    /// SQL condition: whether a link has no description and the address of a web page.
     private static let isUntitled = "trim(description) = '' AND (url LIKE 'http://%' OR url LIKE 'https://%')"
 
-    /// Adds the links without a description among these to the waiting ones.
+    /// Adds those of the given links to the waiting ones that have no description and the address of a web page.
     /// - Parameter links: values of `link.id`.
     func enqueueTitles(ofLinks links: ClosedRange<Int64>) throws {
         try run(
@@ -80,7 +80,7 @@ extension StoreWriter {
             """, links.lowerBound, links.upperBound)
     }
 
-    /// Returns the ids of the links that a title is for; empty if the hex is not in My Hexlist any more.
+    /// Returns the ids of the hex's links with the URL that still have no description; empty if the hex is not in My Hexlist any more.
     fileprivate func untitledLinks(_ wanted: PendingTitle) throws -> [Int64] {
         guard try summary(ofTop: wanted.hex)?.location == .mine else { return [] }
         return try all(

@@ -4,7 +4,7 @@ internal import HexlistModel
 /// that a hex can be sent before its row is committed.
 ///
 /// Required by a benchmark bound (Docs/Decisions/0027-optimisations-pay-rent.md): without sending before the commit, the median latency of
-/// one hex in flight is 3.1 times that of two plain C++ processes or more (maximum 3).
+/// one hex in flight is at least 3.1 times that of two plain C++ processes that do the same work (maximum 3).
 struct OutboxAdmission {
     /// The next id. An id that was reported to a caller is never used again by this process, even if its transaction fails.
     private var next: Int64

@@ -115,9 +115,9 @@ extension StoreWriter {
         return id
     }
 
-    /// Moves the hexes of a rejected or failed range into a new pack. Their bodies are kept, and in the old pack they would keep the bodies
-    /// of all its other hexes too. A range that has all hexes of its pack is not moved, so that several recipients that refuse them share
-    /// the bodies.
+    /// Moves the hexes of a rejected or failed range into a new pack: their bodies are kept for a retry, and a pack keeps either all its
+    /// bodies or none. A range that has all hexes of its pack is not moved, so that several recipients that refuse the hexes share the
+    /// bodies.
     func moveToOwnPack(_ rowRange: OutboxRowRange) throws {
         let found = try first(
             "SELECT \(OutboxPack.columns), hexes, bodies FROM outboxPack WHERE id = ? AND count > ?", rowRange.pack, rowRange.count

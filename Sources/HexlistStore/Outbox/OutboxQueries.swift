@@ -189,7 +189,7 @@ extension StoreReader {
                     batch.hasMore = true
                     return batch
                 }
-                // If long bodies are skipped, not all bodies of the range are read, so that `body` must not decide by the whole range.
+                // If long bodies are skipped, `body` gets no range, because not all bodies of the range are read.
                 guard let body = reading.body(of: hex, in: longest == .max ? rowRange : nil, statement, from: 5) else { continue }
                 bytes += body.count
                 batch.items.append(OutgoingHex(id: row, messageID: MessageID(hex.messageID), body: body))

@@ -34,7 +34,6 @@ public enum EnqueuedRow: Sendable, Equatable {
     /// An earlier send with the same key has a row that is queued or delivered. The row is unchanged.
     indirect case existing(OutboxRow)
 
-    /// The id of the row.
     public var id: Int64 {
         switch self {
         case .new(let id), .requeued(let id, _): id
@@ -119,7 +118,7 @@ public struct OutboxRow: Sendable, Equatable {
     public var bytes: Int
     /// Milliseconds since 1970.
     public var createdAt: Int64
-    /// The time of `LivedClock` at which an undelivered row expires or another row is deleted.
+    /// The time of `LivedClock` at which an undelivered row expires, or a delivered, cancelled or expired row is deleted.
     public var dueAt: Int64
     public var settledAt: Int64?
     public var attempts: Int
@@ -141,8 +140,8 @@ public struct OutboxFilter: Sendable, Equatable {
     public var peer: PeerID?
     /// The required states; `nil` for all states.
     public var states: Set<OutboxState>?
-    /// A time of `LivedClock`: the filter also matches stored rows whose files the peer can still fetch at that time, also if `states` leaves them out.
-    /// `nil` for none of them.
+    /// A time of `LivedClock`. If set, the filter also matches stored rows whose files the peer can still fetch at that time, even if
+    /// `states` does not contain `stored`.
     public var offeredAt: Int64?
 
     public init(peer: PeerID? = nil, states: Set<OutboxState>? = nil, offeredAt: Int64? = nil) {

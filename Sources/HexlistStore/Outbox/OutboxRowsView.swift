@@ -11,7 +11,8 @@
 enum OutboxRowsView {
     /// The statement of migration 16, which is never edited. To change the view, a later migration has to replace it.
     static let sql = sql(state: "outbox.state", note: "")
-    /// The statements of migration 22: rows that a device has confirmed have the state `delivered`, and as `reason` what it left out.
+    /// The statements of migration 22. The view shows a row that a device has confirmed with the state `delivered`, and with the parts that
+    /// could not be sent as the `reason`.
     static let sqlWithDevices =
         "DROP VIEW outbox_rows;\n"
         + sql(

@@ -36,8 +36,8 @@ struct PackReader {
     /// Returns the hex of an outbox row. The last `read` must have returned `true` for the pack of the row.
     func hex(of row: Int64) -> Hex { Hex(hexes: hexes, position: pack?.position(of: row) ?? 0) }
 
-    /// Returns the body of a hex; `nil` if the pack does not have it. Takes it from the column `bodies` after `columns`, whose bytes are
-    /// copied once for each pack.
+    /// Returns the body of a hex; `nil` if the pack does not have it. Reads the column `bodies`, which follows `columns`, once for each
+    /// pack.
     /// - Parameter rowRange: the row range if the caller reads all its bodies, else `nil`. If the bodies of the range are at least half of
     ///   the pack, the result is a slice of the pack's buffer. Otherwise it is a copy, because a slice would keep the whole buffer in
     ///   memory.

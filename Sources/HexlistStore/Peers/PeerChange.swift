@@ -82,8 +82,8 @@ extension StoreWriter {
     }
 
     /// Returns the ids of a peer's held hexes, in order of arrival.
-    /// - Parameter unproven: whether to include hexes whose sender was not proved, because they came over plain TCP. The user has to accept
-    ///   such hexes individually.
+    /// - Parameter unproven: whether to include hexes whose sender was not proved, because they arrived over plain TCP. The user has to
+    ///   accept such hexes individually.
     func heldIDs(of row: Int64, unproven: Bool = false) throws -> [Int64] {
         try all(
             "SELECT id FROM hex WHERE peer = ? AND inboxNumber IS NULL AND location = 'held' AND (isProven = 1 OR ?) ORDER BY id", row,

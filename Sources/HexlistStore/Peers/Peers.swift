@@ -2,7 +2,7 @@ internal import GRDB
 public import HexlistModel
 
 extension StoreReader {
-    /// Returns all recorded peers, trusted ones first, then ordered by alias or name. Takes three queries.
+    /// Returns all recorded peers, trusted ones first, then ordered by alias or name. Runs three queries.
     public func peers() throws -> [PeerRecord] {
         try records("SELECT \(PeerRecord.columns) FROM peer ORDER BY trust <> 'trusted', coalesce(alias, name), uuid")
     }
@@ -47,8 +47,8 @@ extension StoreReader {
 }
 
 extension HexStore {
-    /// Updates the record of a peer after a contact, in one transaction. A peer without a record gets none. If the record has another kind or
-    /// another key, it is not changed.
+    /// Updates the record of a peer after a contact, in one transaction. Inserts no record if there is none, and does not change a record
+    /// with another kind or key.
     ///
     /// - Parameter completion: called on the writer's thread with the record of the peer; `nil` if there is none.
     public func record(_ contact: ContactInfo, completion: @escaping @Sendable (Result<PeerRecord?, any Error>) -> Void) {

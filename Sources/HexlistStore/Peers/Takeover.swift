@@ -2,8 +2,8 @@ internal import GRDB
 public import HexlistModel
 
 extension HexStore {
-    /// Lets a peer take the place of another one, because it is the same machine with a new key: moves alias, settings, groups, shares and
-    /// queued outbox rows, with the files that these offer, and forgets the other peer. In one transaction.
+    /// Replaces a peer by another one, which is the same machine with a new key. In one transaction, moves the alias, settings, groups,
+    /// shares and queued outbox rows with the files that they offer to `new`, and forgets `old`.
     /// - Returns: the number of moved outbox rows.
     public func takeOver(from old: PeerID, by new: PeerID) async throws -> Int64 { try await write { try $0.takeOver(from: old, by: new) } }
 }

@@ -1,8 +1,9 @@
 import HexlistModel
 
-/// A text as the tokenizer of the search index gets it. Letters that the tokenizer treats as different although people type them as equal
-/// are replaced (`ß` by `ss`, `ø` by `o`, full-width letters by ASCII), and each character of a script without spaces between words
-/// becomes a word, so that a search finds it inside a longer text. A change of the rules needs another `SearchDocument.format`.
+/// A text in the form that is passed to the tokenizer of the search index. Letters that the tokenizer treats as different although people
+/// type them as equal are replaced (`ß` by `ss`, `ø` by `o`, full-width letters by ASCII), and each character of a script without spaces
+/// between words becomes a word, so that a search finds it inside a longer text. A change of the rules needs another
+/// `SearchDocument.format`.
 struct FoldedText {
     private(set) var bytes: [UInt8]
     /// For each byte of `bytes`, the offset of its character in the original text; `nil` if the texts are equal.

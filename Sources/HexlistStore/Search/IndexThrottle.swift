@@ -2,7 +2,7 @@
 /// immediately. During continuous writes the first batch runs after five seconds; then small batches take at most a twentieth of the time.
 ///
 /// Required by a benchmark bound (Docs/Decisions/0027-optimisations-pay-rent.md): without the throttle, the rate of a bulk send is 0.65
-/// times that of two plain C++ processes (minimum 0.8).
+/// times that of two plain C++ processes that do the same work (minimum 0.8).
 struct IndexThrottle {
     /// Time without a write after which the store counts as idle.
     static let idleAfter = Duration.milliseconds(300)

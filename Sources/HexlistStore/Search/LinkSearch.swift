@@ -147,13 +147,13 @@ struct SearchedLink {
     var description: [UInt8]
     var service: [UInt8]
     var annotations: Annotations
-    /// Whether it was read one by one. If `false`, it has the state of its topmost hex.
+    /// Whether the link was marked read individually. If `false`, it has the state of its topmost hex.
     var isRead: Bool
     var byteCount: Int
-    /// Higher for links of newer hexes, and for earlier links of a hex.
+    /// The position of the link in the results, for `after`: higher for links of newer hexes, and for earlier links of a hex.
     var cursor: Int64
 
-    /// Reads a row with the columns `id, url, description, service, extra` and whether it was read one by one.
+    /// Reads a row with the columns `id, url, description, service, extra` and the value of `isRead`.
     init(_ row: SQLStatement) {
         let id = row.int64(0)
         position = Int(id & 8_191)

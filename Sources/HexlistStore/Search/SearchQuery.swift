@@ -1,8 +1,8 @@
 internal import HexlistJSON
 internal import HexlistModel
 
-/// A search with the words of the tokenizer, as a query in the language of FTS5 and as a check of single links. The user's input is
-/// converted to words and keys, and is never inserted into a query verbatim.
+/// A search whose texts are split into words by the tokenizer. Makes the FTS5 query for hexes, and has the conditions that `LinkCheck`
+/// applies to single links. The user's input is converted to words and keys, and is never inserted into a query verbatim.
 struct SearchQuery {
     /// Conditions of which one must be true, or, if the clause is excluded, none.
     struct Clause {
@@ -42,7 +42,8 @@ struct SearchQuery {
     /// The query for hexes for which the whole search is true.
     var expression: String { query { _ in true } }
 
-    /// The query for hexes that may have matching links: other links of the hex may have what a clause excludes.
+    /// The query for hexes that may have matching links. Of the excluded conditions it contains only those about the whole hex, because an
+    /// excluded word may occur only in other links of the hex.
     var linkExpression: String { query(excluding: \.isOfHex) }
 
     private func query(excluding isUsed: (Condition) -> Bool) -> String {
