@@ -8,14 +8,14 @@ import Synchronization
 
 /// Passes plain HTTP connections that the transport accepted on the peer port to `GuestService`.
 ///
-/// The transport exists before the API that answers the requests, and is replaced when the identity is rotated.
+/// Connects the two because the transport exists before the API that answers the requests, and is replaced when the identity is rotated.
 final class GuestConnections: Sendable {
     typealias Connection = HTTP1Channel.Value
 
     private let server: GuestSessions
-    /// `nil` until the service runs, and after it stopped.
+    /// The channel that parses the requests; `nil` until the service runs, and after it stopped.
     private let http = Mutex<HTTP1Channel?>(nil)
-    /// Bounded by the slots of the transport.
+    /// The accepted connections. Bounded by the slots of the transport.
     let connections: AsyncStream<Connection>
     private let accepted: AsyncStream<Connection>.Continuation
 
@@ -24,7 +24,7 @@ final class GuestConnections: Sendable {
         (connections, accepted) = AsyncStream.makeStream(of: Connection.self)
     }
 
-    /// The server of plain HTTP for the transport of a node.
+    /// The handler of plain HTTP connections, for the transport of a node.
     var host: PlainHTTPHost {
         PlainHTTPHost(isOpen: { self.server.isOpen }) { channel in
             try self.http.withLock { http in

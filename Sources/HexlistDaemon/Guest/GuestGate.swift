@@ -1,6 +1,6 @@
 import HexlistModel
 
-/// The head of a plain HTTP request on the peer port, as far as the gate reads it. All texts are untrusted.
+/// The parts of the head of a plain HTTP request that `GuestGate` checks. All texts are untrusted.
 struct GuestRequestHead {
     var method: String
     var path: String
@@ -21,8 +21,8 @@ struct GuestRefusal: Error, Equatable {
     static let notFound = GuestRefusal(status: 404, message: "There is nothing at this address.")
 }
 
-/// Decides from its head whether a request on the peer port may come from the guest page, and not from another site. Performs no
-/// IO.
+/// Decides from the head of a plain HTTP request on the peer port whether the guest page may have sent it, and not another site. Performs
+/// no IO.
 struct GuestGate {
     /// The peer port, which is part of `Host`.
     var port: Int

@@ -16,11 +16,11 @@ struct GuestInvitations {
     static let largestFile: Int64 = 4 << 30
     /// Maximum bytes of all files that guests have announced, for all invitations together.
     static let byteLimit: Int64 = 16 << 30
-    /// Wrong keys of one address after which its joins are refused.
+    /// Number of wrong keys from one address after which its joins are refused.
     static let wrongKeysOfAddress = 5
-    /// Wrong keys in all after which all invitations end.
+    /// Number of wrong keys from all addresses after which all invitations end.
     static let wrongKeys = 50
-    /// Time after the deadline of an invitation in which files that were announced before may still arrive.
+    /// Time after the deadline of an invitation during which files that were announced before it may still arrive.
     static let finishingTime = Duration.seconds(30 * 60)
     /// Maximum number of ended invitations that are kept, so that their guests and the command line learn of the end.
     private static let endedLimit = 4
@@ -31,7 +31,7 @@ struct GuestInvitations {
         var time: Duration
         /// Whether the first hex ends the invitation.
         var isOnce = false
-        /// Whether hexes wait in the requests tray.
+        /// Whether hexes of guests are held until the user accepts them.
         var isHeld = false
     }
 
@@ -50,7 +50,7 @@ struct GuestInvitations {
 
         /// Whether new guests, files and hexes are accepted.
         func isActive(_ now: Instant) -> Bool { end == nil && now < ends }
-        /// Whether at least the files that were announced before the end are accepted.
+        /// Whether announced files are accepted. Stays true for some time after the deadline if uploads are unfinished.
         fileprivate func isOpen(_ now: Instant) -> Bool {
             isActive(now) || end == nil && hasUploads && now < ends + GuestInvitations.finishingTime
         }
@@ -72,7 +72,7 @@ struct GuestInvitations {
         var id: String
         var name: String
         var size: Int64
-        /// The modification time, in milliseconds since 1970. Together with name and size it identifies the file after a reload of the page.
+        /// The modification time, in milliseconds since 1970. Identifies the file after a reload of the page, with name and size.
         var modified: Int64
         var isComplete = false
         /// Whether a hex with this file is being stored.
@@ -89,9 +89,9 @@ struct GuestInvitations {
 
     private(set) var all: [Invitation] = []
     private var lastID = 0
-    /// Number of wrong keys of each address since the newest invitation was made.
+    /// Number of wrong keys from each address since the newest invitation was made.
     private var wrongKeysByAddress: [IPAddress: Int] = [:]
-    /// Bytes of the files that guests have announced and not cancelled. Reset by the first invitation after a time without any.
+    /// Bytes of the files that guests have announced and not cancelled. Reset when an invitation is made while no other is open.
     private var announcedBytes: Int64 = 0
 
     // MARK: Invitations
@@ -112,7 +112,7 @@ struct GuestInvitations {
     /// Whether the port has to answer guests.
     func isOpen(_ now: Instant) -> Bool { all.contains { $0.isOpen(now) } }
 
-    /// The time at which `update` has to be called next; `nil` without an invitation.
+    /// The time at which `update` has to be called next; `nil` if all invitations have ended.
     func nextDeadline(_ now: Instant) -> Instant? {
         all.filter { $0.end == nil }.map { now < $0.ends ? $0.ends : $0.ends + Self.finishingTime }.min()
     }
@@ -152,7 +152,7 @@ struct GuestInvitations {
     enum Joined: Equatable {
         case joined(GuestID, isNew: Bool)
         case refused(GuestRefusal)
-        /// The wrong keys are too many: all invitations ended.
+        /// Too many wrong keys were tried, so all invitations ended.
         case allEnded([Upload])
     }
 
@@ -188,7 +188,7 @@ struct GuestInvitations {
 
     /// Finds the guest with a token.
     /// - Parameter token: SHA-256 of the token.
-    /// - Throws: 403 for a token of another address or no token at all, 410 after the end of its invitation.
+    /// - Throws: 403 for an unknown token or a token of another address; 410 after the end of its invitation, or if no invitation is open.
     func guest(token: [UInt8], from address: IPAddress, now: Instant) throws(GuestRefusal) -> GuestID {
         for invitation in all {
             guard let index = invitation.guests.firstIndex(where: { $0.token == token && $0.address == address }) else { continue }
@@ -256,7 +256,7 @@ struct GuestInvitations {
     // MARK: Hexes
 
     enum Sending: Equatable {
-        /// The hex has to be stored with these files, in order. `sent` or `notSent` must follow.
+        /// The hex has to be stored with these files, in order. The caller has to call `sent` or `notSent` afterwards.
         case store([Upload])
         /// The hex was stored before: the page repeats a request whose reply was lost.
         case alreadyStored

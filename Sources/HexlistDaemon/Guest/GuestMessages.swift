@@ -28,7 +28,7 @@ enum GuestMessage {
 
     struct Link: JSONShape {
         var name: String
-        /// `nil` for a link that cannot be opened there.
+        /// `nil` for a link that the guest page must not open.
         var url: String?
         /// The host of the link, as browsers show it.
         var host: String?
@@ -69,7 +69,7 @@ enum GuestMessage {
 
     struct Fault: JSONShape {
         var message: String
-        /// The offset of the next piece, if that is the fault.
+        /// The offset of the next piece, if the request had another one.
         var at: Int64?
     }
 }

@@ -45,7 +45,7 @@ struct GuestReadableContent: Sendable {
         return content
     }
 
-    /// Adds a hex, and each of its nested hexes that has links.
+    /// Adds a hex, and each of its inner hexes that has links.
     private mutating func add(_ content: HexContent, _ files: [LocalFile?]) {
         add(content.string(content.hexDescription), content.links[...], files[..<content.links.count], of: content)
         for child in content.children where !child.links.isEmpty {

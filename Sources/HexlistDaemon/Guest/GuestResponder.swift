@@ -190,7 +190,7 @@ struct GuestResponder: Sendable {
         }
     }
 
-    /// Writes a piece of a file. A piece whose connection is cut does not count.
+    /// Writes a piece of a file. A piece is discarded if the connection is closed before its end.
     private func piece(_ request: Request, _ id: String, _ guest: GuestInvitations.GuestID) async throws -> Response {
         let part = try guests.part(id, of: guest)
         guard let query = request.uri.query, query.hasPrefix("at="), let offset = Int64(query.dropFirst(3)), offset >= 0,

@@ -179,7 +179,7 @@ final class GuestSessions: Sendable {
                         InvitationGuest(address: "\(address)", device: device, at: Timestamp.now))
                     state.readable[guest] = Self.readable(content, for: guest, &state.tickets)
                 }
-                // After the time, only an unfinished upload continues.
+                // After the deadline, a guest can only finish its uploads.
                 let isReadable = Timestamp.now.milliseconds < view.until.milliseconds
                 return .joined(
                     GuestMessage.Joined(
@@ -189,7 +189,7 @@ final class GuestSessions: Sendable {
         }
         switch joined {
         case .joined, .allEnded: notify()
-        case .refused: break  // so that requests of strangers wake nobody
+        case .refused: break  // otherwise any host on the network could wake the watchers
         }
         return joined
     }
@@ -236,8 +236,8 @@ final class GuestSessions: Sendable {
 
     // MARK: Files
 
-    /// Announces a file, or finds it again.
-    /// - Returns: the upload, and its part unless the file is new; then the caller makes the part.
+    /// Announces a file. A file that the guest announced before keeps its upload.
+    /// - Returns: the upload and its partial file; `nil` for a new file, whose partial file the caller has to create.
     func announce(
         _ upload: GuestInvitations.Upload, of guest: GuestInvitations.GuestID
     ) throws(GuestRefusal) -> (upload: GuestInvitations.Upload, part: GuestUpload?) {
@@ -251,8 +251,8 @@ final class GuestSessions: Sendable {
         }
     }
 
-    /// Adds the part of a new file.
-    /// - Returns: `false` if the invitation ended meanwhile; the caller then discards the part.
+    /// Adds the partial file of a new upload.
+    /// - Returns: `false` if the invitation ended meanwhile. The caller has to discard the file then.
     func add(_ part: GuestUpload, to upload: String, of guest: GuestInvitations.GuestID) -> Bool {
         state.withLock { state in
             guard state.invitations.upload(upload, of: guest) != nil else { return false }
@@ -275,7 +275,6 @@ final class GuestSessions: Sendable {
         state.withLock { $0.invitations.completed(upload, of: guest) }
     }
 
-    /// Cancels a file.
     /// - Returns: whether there was such a file.
     func cancel(_ upload: String, of guest: GuestInvitations.GuestID) -> Bool {
         state.withLock { state in
@@ -294,7 +293,7 @@ final class GuestSessions: Sendable {
         var uploads: [(upload: GuestInvitations.Upload, part: GuestUpload)]
     }
 
-    /// Begins to store a hex. `sent` or `notSent` must follow.
+    /// Begins to store a hex. The caller has to call `sent` or `notSent` afterwards.
     /// - Returns: `nil` if the hex was stored before.
     func send(_ send: String, files: [String], of guest: GuestInvitations.GuestID) throws(GuestRefusal) -> Storing? {
         try state.withLock { state throws(GuestRefusal) in

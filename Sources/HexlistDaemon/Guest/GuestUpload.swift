@@ -4,7 +4,6 @@ import Synchronization
 
 /// A file that a guest uploads: its pieces, and the partial file on the disk. Calls block.
 final class GuestUpload: Sendable {
-    /// A complete file.
     struct Finished: Sendable {
         var sha256: [UInt8]
         /// Its name in the `ArrivalFolder`.
@@ -42,7 +41,7 @@ final class GuestUpload: Sendable {
     /// The complete file; `nil` before.
     var finished: Finished? { state.withLock { $0.finished } }
 
-    /// Begins a piece. The bytes of an attempt that it replaces are dropped.
+    /// Begins a piece. Drops the bytes of an incomplete earlier attempt.
     func begin(at offset: Int64, length: Int64) throws -> PieceSequence.Beginning {
         try state.withLock { state in
             let beginning = state.pieces.begin(at: offset, length: length)
@@ -62,7 +61,7 @@ final class GuestUpload: Sendable {
     }
 
     /// Ends a piece, and with the last piece makes the file durable.
-    /// - Returns: the offset of the next piece; `nil` if the piece does not count.
+    /// - Returns: the offset of the next piece; `nil` if another attempt replaced this one, or bytes are missing.
     func complete(_ attempt: PieceSequence.Attempt) throws -> Int64? {
         try state.withLock { state in
             guard let at = state.pieces.complete(attempt) else { return nil }
@@ -77,7 +76,6 @@ final class GuestUpload: Sendable {
         state.finished = Finished(sha256: digest, name: try part.finish().name)
     }
 
-    /// Deletes the file.
     func discard() {
         part.discard()
         folder.remove(session)

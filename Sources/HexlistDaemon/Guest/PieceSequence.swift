@@ -1,4 +1,4 @@
-/// The pieces of one uploaded file. A piece counts completely or not at all, so an upload that was cut off resumes at the end of the last
+/// The pieces of one uploaded file. A piece is accepted completely or not at all, so an interrupted upload resumes at the end of the last
 /// complete piece. Performs no IO.
 struct PieceSequence {
     /// Maximum size of a piece in bytes.
@@ -11,7 +11,7 @@ struct PieceSequence {
 
     enum Beginning: Equatable {
         case accepted(Attempt)
-        /// The piece begins at another offset than the next one.
+        /// The piece does not begin at the end of the last complete one, which is at this offset.
         case elsewhere(at: Int64)
         /// The piece is empty, longer than `largest`, or longer than the rest of the file.
         case wrongLength
@@ -48,7 +48,8 @@ struct PieceSequence {
     }
 
     /// Ends an attempt.
-    /// - Returns: the offset of the next piece; `nil` if the attempt was replaced or is not complete. Then the piece does not count.
+    /// - Returns: the offset of the next piece; `nil` if the attempt was replaced or is not complete. The client has to send the piece
+    ///   again then.
     mutating func complete(_ attempt: Attempt) -> Int64? {
         guard let piece = current, piece.attempt == attempt, piece.received == piece.length else { return nil }
         at += piece.length

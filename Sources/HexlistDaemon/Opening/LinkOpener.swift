@@ -3,9 +3,10 @@ import HexlistNode
 import HexlistStore
 import Logging
 
-/// Opens links of new hexes of peers with `PeerChange.openLinks`, and shows a notification of each hex.
+/// Opens links of new hexes from trusted peers for which `PeerChange.openLinks` is set, and shows a notification for each hex with opened
+/// links.
 ///
-/// Only hexes are considered that arrive in the inbox while the daemon runs: after a restart nothing is opened that arrived before.
+/// Considers only hexes that arrive in the inbox while the daemon runs, so that a restart opens nothing.
 struct LinkOpener: Sendable {
     let supervisor: NodeSupervisor
     let desktop: DesktopSession

@@ -6,7 +6,8 @@ import HexlistSystem
     import Glibc
 #endif
 
-/// The desktop session of the user, in which received files and links are opened, files and notifications shown. The programs are started without a shell.
+/// The desktop session of the user. Opens received files and links, shows files in the file manager, and shows notifications. Programs are
+/// started without a shell.
 struct DesktopSession: Sendable {
     /// The environment of the daemon.
     let environment: [String: String]
@@ -19,8 +20,8 @@ struct DesktopSession: Sendable {
         "DBUS_SESSION_BUS_ADDRESS", "DISPLAY", "XAUTHORITY", "WAYLAND_DISPLAY",
     ]
 
-    /// Opens a file with the program that the desktop has chosen for its type, by the rules of `hexlist open` (`OpenableFile`). The program
-    /// runs in a systemd unit of the user or, without systemd, in a session of its own, so that it stays when the daemon ends.
+    /// Opens a file with the desktop's program for its type, if `hexlist open` would open it too (`OpenableFile`). The program runs in a
+    /// systemd unit of the user or, without systemd, in a session of its own, so that it does not end with the daemon.
     /// - Throws: `forbidden` for other files; `notSupported` without a desktop session.
     func open(_ path: String) async throws(HexlistError) {
         guard try OpenableFile.isOpenable(path) else {
@@ -47,7 +48,7 @@ struct DesktopSession: Sendable {
         }
     }
 
-    /// Selects a file in the file manager of the desktop, by D-Bus (`org.freedesktop.FileManager1`).
+    /// Selects a file in the file manager of the desktop, over D-Bus (`org.freedesktop.FileManager1`).
     /// - Throws: `notFound` if the file is gone; `notSupported` without such a file manager.
     func show(_ path: String) async throws(HexlistError) {
         guard access(path, F_OK) == 0 else { throw HexlistError(.notFound, "This file was moved or deleted.") }
@@ -68,7 +69,7 @@ struct DesktopSession: Sendable {
             ])
     }
 
-    /// Opens a link in the user's browser, by the portal of the desktop (`org.freedesktop.portal.OpenURI`).
+    /// Opens a link in the user's browser, through the portal of the desktop (`org.freedesktop.portal.OpenURI`).
     /// - Throws: `notSupported` without such a portal.
     func open(link url: String) async throws(HexlistError) {
         guard let gdbus = program("gdbus") else {

@@ -31,6 +31,6 @@ enum DownloadFolder {
         return value.hasPrefix("/") && !isSame(value, home) ? value : nil
     }
 
-    /// Whether two absolute paths have the same names.
+    /// Whether two absolute paths are equal, apart from additional slashes.
     private static func isSame(_ one: String, _ other: String) -> Bool { one.split(separator: "/") == other.split(separator: "/") }
 }

@@ -15,7 +15,7 @@ struct PageGate: Sendable {
     let server: PageServer
     /// The local API without `CrossOriginCheck`; this type makes the checks instead.
     let api: RouterResponder<BasicRequestContext>
-    /// Has the folder into which all files fetched from the page are saved.
+    /// Contains the folder into which files fetched from the page are saved.
     let configuration: EffectiveConfiguration
 
     /// The operations the page may use. None of them accepts paths of this machine, or changes its identity, roster or configuration.
@@ -173,8 +173,8 @@ struct PageGate: Sendable {
         return APIReply.json(session)
     }
 
-    /// Proves to a page that this is the listener that it knows, before the page sends its token: HMAC-SHA-256 of the nonce, with `proof` as
-    /// the key.
+    /// Proves to a page, before it sends its token, that it is connected to the same listener as before: HMAC-SHA-256 of the nonce, with
+    /// `proof` as the key.
     private func proof(_ request: Request) throws(HexlistError) -> Response {
         guard request.method == .get, let query = request.uri.query, query.hasPrefix("nonce="), query.utf8.count == 70 else {
             throw HexlistError(.badRequest, "/proof takes GET and a nonce of 64 digits.")

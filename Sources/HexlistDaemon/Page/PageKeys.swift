@@ -34,7 +34,7 @@ struct PageKeys {
     private var pages: [Page] = []
     private var streams: [Stream] = []
     private var lastStream = 0
-    /// When a secret was last requested or a page made a request.
+    /// The time at which a secret was last requested or a page last made a request.
     private var usedAt: Instant
 
     /// - Parameter saved: the pages from before a restart of the daemon. Their reload secrets are dropped: while the daemon was stopped, a
@@ -48,7 +48,7 @@ struct PageKeys {
     var saved: [SavedPages.Page] { pages.map(\.keys) }
 
     /// Adds a secret, valid once.
-    /// - Returns: when it expires.
+    /// - Returns: the time at which it expires.
     mutating func add(secret: String, now: Instant) -> Instant {
         usedAt = now
         secrets.removeAll { $0.until <= now }

@@ -3,7 +3,8 @@ import HexlistModel
 import HexlistTransport
 import NIOCore
 
-/// The requests for the title of one page: a redirect leads to the next one. Pure: the caller sends the requests.
+/// The sequence of requests for the title of one page: the first one, and one for each redirect. Performs no IO: the caller sends the
+/// requests.
 struct TitleFetch: Sendable, Equatable {
     /// Maximum number of redirects.
     static let maximumRedirects = 5
@@ -12,7 +13,7 @@ struct TitleFetch: Sendable, Equatable {
         case title(String)
         /// The page has no title that can be used; another attempt would have the same result.
         case none
-        /// No usable response, perhaps only now.
+        /// There was no usable response; a later attempt may have one.
         case unavailable
     }
 
@@ -24,7 +25,7 @@ struct TitleFetch: Sendable, Equatable {
     private var target: WebTarget
     private var redirects = 0
 
-    /// - Returns: `nil` if the link is not one of a web page.
+    /// - Returns: `nil` if the link does not lead to a web page.
     init?(_ url: String) {
         guard let target = WebTarget(url) else { return nil }
         self.target = target
@@ -55,12 +56,12 @@ struct TitleFetch: Sendable, Equatable {
     }
 }
 
-/// A response to a request for a title, of which no more is read than the title needs.
+/// Reads the response to a request for a title, only as far as is needed for the title.
 struct TitleResponse: WebResponseReader {
     enum Kind: Sendable {
         case page(PageTitle)
         case redirect(String)
-        /// No page.
+        /// The response is not a page.
         case other
         /// The server cannot answer now.
         case unavailable
@@ -73,7 +74,7 @@ struct TitleResponse: WebResponseReader {
             status: status, type: fields["Content-Type"], encoding: fields["Content-Encoding"], location: fields["Location"])
     }
 
-    /// - Parameter encoding: a compression. It was not asked for, so a compressed page is not read.
+    /// - Parameter encoding: the compression, if any. A compressed page is not read; the request did not ask for compression.
     mutating func received(status: Int, type: String?, encoding: String?, location: String?) -> Bool {
         switch status {
         case 200..<300:

@@ -5,8 +5,8 @@ import Logging
 import NIOCore
 import ServiceLifecycle
 
-/// Reads the titles of links that were added to My Hexlist without a description, and makes them the descriptions. Only public addresses
-/// are contacted.
+/// Reads the page titles of links that were added to My Hexlist without a description, and stores them as descriptions. Contacts only
+/// public addresses.
 struct TitleFetcher: ServiceLifecycle.Service {
     /// Maximum number of titles that are read at once.
     static let concurrency = 3
@@ -23,7 +23,7 @@ struct TitleFetcher: ServiceLifecycle.Service {
     /// Maximum time for the requests for one title, without looking up names.
     var time = TimeAmount.seconds(2)
     let logger: Logger
-    /// Identifies this run of the daemon. It tries each link once.
+    /// Identifies this run of the daemon, which tries each link at most once.
     private let runID = Int64.random(in: 1...Int64.max)
 
     func run() async {
@@ -38,7 +38,7 @@ struct TitleFetcher: ServiceLifecycle.Service {
                 } catch is CancellationError {
                     return
                 } catch {
-                    // The links wait in the store for the next signal or start.
+                    // The links stay in the store until the next signal or start.
                     logger.warning("titles of links cannot be kept", metadata: ["error": "\(error)"])
                 }
             }
