@@ -85,8 +85,8 @@ actor NodeSupervisor {
         return node === stopped ? nil : node
     }
 
-    /// Calls `body` at once and after each change of the node, also of one that replaces it, until the task is cancelled, the daemon stops or
-    /// `body` returns `false`.
+    /// Calls `body` at once and after each change of the node or of a node that replaces it, until the task is cancelled, the daemon stops
+    /// or `body` returns `false`.
     nonisolated func atEachChange(_ body: () async -> Bool) async {
         var node: Node? = self.node
         while let running = node {

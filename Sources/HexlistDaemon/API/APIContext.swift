@@ -26,8 +26,8 @@ struct APIContext: Sendable {
     let eventLoop: any EventLoop
     let guests: GuestSessions
     let logger: Logger
-    /// Allows one import of hexes or of a roster at a time. Each makes other writes to the store wait, a second on a fast disk, and needs
-    /// space: the body of a roster in memory, that of an import of hexes in a temporary file.
+    /// Allows one import of hexes or of a roster at a time. An import delays other writes to the store, for about a second on a fast disk,
+    /// and needs space for its body: a roster in memory, hexes in a temporary file.
     let imports = RequestSlots(1)
     let page = PageListener()
     let titles = TitleSignal()
@@ -72,7 +72,7 @@ struct APIContext: Sendable {
     }
 
     /// Maximum time to wait for the import slot. Longer than the upload of a body (`APIInput.longestBody`) and the import of the largest
-    /// one, which takes seconds on a slow disk.
+    /// body, which takes seconds on a slow disk.
     private static let importWait = TimeAmount.minutes(10)
 
     /// Stops the daemon as SIGTERM does.

@@ -143,7 +143,7 @@ enum APIInput {
         }
     }
 
-    /// When the last chunk of a body arrived.
+    /// The time at which the last chunk of a body arrived.
     private final class LastChunkTime: Sendable {
         let at = Mutex(ContinuousClock.now)
     }

@@ -11,10 +11,9 @@ import NIOCore
     import Glibc
 #endif
 
-/// `/v1/backup`
 struct BackupRoutes: Sendable {
     let api: APIContext
-    /// Shared by all requests: the routes are made once for the socket, and the page has no operation for backups.
+    /// Shared by all requests: the socket has a single router, and `PageGate` permits no backups.
     private let backups = SingleBackup()
 
     func add(to router: Router<BasicRequestContext>) {

@@ -7,8 +7,8 @@ import Hummingbird
 import NIOCore
 import Synchronization
 
-/// The input side of a bulk send. One task reads, decodes and signs lines (`read`), a second one puts the hexes into the outbox (`accept`),
-/// and a bounded queue connects the two. A third task writes the reply from `progress` and `take()`.
+/// The input side of a bulk send. One task reads, decodes and encodes lines (`read`), a second one puts the hexes into the outbox
+/// (`accept`), and a bounded queue connects the two. A third task writes the reply from `progress` and `take()`.
 final class BulkIntake: Sendable {
     /// Progress of the input.
     struct Progress: Sendable {

@@ -73,7 +73,8 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
     func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
         switch unwrapOutboundIn(data) {
         case .head where fault != nil && requests == 0 && !hasReplied:
-            // Hummingbird answers invalid HTTP with a 400 without a body. This replaces its head; its end follows.
+            // Hummingbird answers invalid HTTP with a 400 without a body. Its head is replaced by another head and a body; its end part
+            // follows.
             hasReplied = true
             let error = fault ?? HexlistError(.badRequest, "")
             let body = ErrorJSON(error).jsonBytes
@@ -85,7 +86,7 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
         case .body where isStrict: wait(context)
         case .head, .body: break
         case .end where hasReplied:
-            // The connection is closed, because nothing more is read from it: a caller that goes on writing would block.
+            // The connection is closed, because nothing more is read from it, and a caller that continues to write would block.
             context.writeAndFlush(data, promise: promise)
             return context.close(promise: nil)
         case .end:

@@ -6,7 +6,6 @@ import HexlistNode
 import HexlistStore
 import Hummingbird
 
-/// `/v1/events`
 struct EventRoutes: Sendable {
     let api: APIContext
 

@@ -3,7 +3,6 @@ import HexlistModel
 import HexlistNode
 import Hummingbird
 
-/// `/v1/groups`
 struct GroupRoutes: Sendable {
     let api: APIContext
 

@@ -5,7 +5,6 @@ import HexlistNode
 import HexlistStore
 import Hummingbird
 
-/// `/v1/hexes`
 struct HexRoutes: Sendable {
     let api: APIContext
 
@@ -211,7 +210,7 @@ extension HexJSON {
             linksInside: summary.hexesInside == 0 ? nil : summary.linksInside)
     }
 
-    /// Makes the JSON with links, unknown members and the hexes inside.
+    /// Makes the JSON with links, unknown members and inner hexes.
     /// - Parameter schemes: schemes of links that may be opened.
     init(_ detail: HexDetail, _ labels: [PeerID: PeerDisplayName], openSchemes schemes: [String]) {
         self.init(detail.summary, labels)
@@ -232,7 +231,7 @@ extension HexJSON {
         }
     }
 
-    /// Makes the JSON of a range of the hexes inside a hex. Recursive, bounded by `ProtocolLimits.levels`.
+    /// Makes the JSON of a range of the inner hexes of a hex. Recursive, bounded by `ProtocolLimits.levels`.
     private static func children(_ range: Range<Int>, of detail: HexDetail, openSchemes schemes: [String]) -> [ChildJSON]? {
         guard !range.isEmpty else { return nil }
         let content = detail.content

@@ -5,7 +5,6 @@ import HexlistNode
 import HexlistSystem
 import Hummingbird
 
-/// The routes of `/v1/identity`.
 struct IdentityRoutes: Sendable {
     let api: APIContext
 

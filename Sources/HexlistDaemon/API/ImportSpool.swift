@@ -6,7 +6,7 @@ import HexlistWire
 import Synchronization
 
 /// Reads the body of an import, one HexJM per line, into a temporary file in the state folder. The store then reads the hexes from that
-/// file one by one. Memory use is one line, two buffers, and 56 bytes per hex; the size limit of an import allows 200 000 hexes.
+/// file one by one. Memory use is one line, two buffers, and 48 bytes per hex; the size limit of an import allows 200 000 hexes.
 struct ImportReader {
     private var spooled: SpooledImport
     private let diskReserve: Int64

@@ -16,7 +16,8 @@ enum LocalServer {
     /// Maximum seconds that a connection may be idle, or a request incomplete.
     static let requestSeconds: Int64 = 60
 
-    /// The server as a service. Hummingbird's `Application` is not used: it wakes the process every second to update the date header.
+    /// Returns the server as a service of the daemon. Hummingbird's `Application` is not used, because it wakes the process every second to
+    /// update the date header.
     ///
     /// - Parameter onRunning: called once the socket is bound; no request is answered before it returns.
     static func service(
@@ -42,7 +43,7 @@ enum LocalServer {
     /// - Parameters:
     ///   - seconds: maximum time of an idle connection, or of an incomplete request.
     ///   - maximumBody: maximum bytes of a body, after which the connection is closed.
-    ///   - isStrict: whether that time also limits bulk streams and the pauses of a reply.
+    ///   - isStrict: whether `seconds` also limits bulk streams and the pauses of a reply.
     static func channel(
         settings: Settings.API, seconds: Int64 = requestSeconds, maximumBody: Int = .max, isStrict: Bool = false,
         logger: Logger,

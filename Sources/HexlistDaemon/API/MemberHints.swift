@@ -32,7 +32,7 @@ struct MemberHints {
 
     private mutating func linkHints(of content: HexContent) -> [String] {
         content.links.compactMap { link in
-            // The common case needs no string: every line of a bulk passes here.
+            // No string is created in the common case, because every line of a bulk send is checked.
             guard link.url.count > 0, !content.withBytes(of: link.url, { $0.starts(with: "http".utf8) }) else { return nil }
             let url = content.string(link.url)
             guard LinkForm(url) != .link else { return nil }

@@ -4,7 +4,6 @@ import HexlistModel
 import HexlistNode
 import Hummingbird
 
-/// `/v1/web`
 struct PageRoutes: Sendable {
     let api: APIContext
 

@@ -3,7 +3,6 @@ import HexlistModel
 import HexlistNode
 import Hummingbird
 
-/// `/v1/pairings`
 struct PairingRoutes: Sendable {
     let api: APIContext
 

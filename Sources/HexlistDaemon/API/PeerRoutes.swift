@@ -4,7 +4,6 @@ import HexlistNode
 import HexlistStore
 import Hummingbird
 
-/// `/v1/peers`
 struct PeerRoutes: Sendable {
     let api: APIContext
 

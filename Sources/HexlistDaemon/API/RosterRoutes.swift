@@ -5,7 +5,6 @@ import HexlistStore
 import Hummingbird
 import NIOCore
 
-/// The routes of `/v1/roster`.
 struct RosterRoutes: Sendable {
     let api: APIContext
 

@@ -4,7 +4,6 @@ import HexlistModel
 import HexlistStore
 import Hummingbird
 
-/// `/v1/search` and `/v1/links`
 struct SearchRoutes: Sendable {
     let api: APIContext
 
@@ -145,7 +144,7 @@ extension LinkJSON {
 }
 
 extension HexJSON {
-    /// Adds to each link, also in the hexes inside, the earlier hex with the same address. `earlier` has these hexes by URL.
+    /// Adds to each link, also in inner hexes, the earlier hex with the same address. `earlier` has these hexes by URL.
     mutating func addEarlier(_ earlier: [[UInt8]: EarlierLink]) {
         links = links?.map { $0.with(earlier) }
         children = children?.map { $0.with(earlier) }

@@ -5,7 +5,6 @@ import HexlistStore
 import HexlistWire
 import Hummingbird
 
-/// `/v1/sends` and `/v1/outbox`
 struct SendRoutes: Sendable {
     let api: APIContext
 
@@ -101,12 +100,12 @@ struct SendRoutes: Sendable {
         return trusted
     }
 
-    /// The values of `files`.
+    /// The values of the parameter `files`.
     private enum WantedFiles: String, CaseIterable {
         case offered
     }
 
-    /// The values of `order`.
+    /// The values of the parameter `order`.
     private enum OutboxOrder: String, CaseIterable {
         case oldest, newest
     }

@@ -9,7 +9,7 @@ import HexlistWire
 import Hummingbird
 import NIOCore
 
-/// `/v1/export` and `/v1/import`: streams of hexes, one HexJM per line. An export has stored hexes; an import adds hexes to My Hexlist.
+/// `/v1/export` and `/v1/import`: streams of hexes, one HexJM per line. An export returns stored hexes; an import adds hexes to My Hexlist.
 struct TransferRoutes: Sendable {
     let api: APIContext
 

@@ -1,7 +1,6 @@
 import HexlistAPI
 import Hummingbird
 
-/// The routes of `/v1/doctor`.
 struct DoctorRoutes: Sendable {
     let api: APIContext
 

@@ -46,8 +46,8 @@ struct HookFolder: Sendable {
         return access(path(of: name), X_OK) == 0 ? nil : .refused("it is not executable")
     }
 
-    /// Returns a problem of a folder above, along the path as given and with its symbolic links resolved. In a folder with the sticky bit,
-    /// other users cannot replace entries of this user and root.
+    /// Returns a problem of a folder above `path`. Checks the path as given, and with its symbolic links resolved. Other users may write to
+    /// a folder with the sticky bit, because they cannot replace entries of this user and of root in it.
     private static func fault(above path: String) -> Fault? {
         let resolved = realpath(path, nil).map { text in
             defer { free(text) }

@@ -20,7 +20,6 @@ struct RcloneServices: ContentServices {
     func copy(_ link: RemoteLink, to folder: String, as file: String) async throws { try await rclone.copy(link, to: folder, as: file) }
 }
 
-/// A remote of rclone.
 struct RemoteService: ContentService {
     let remote: RcloneRemote
     /// Whether to retry at once despite back-off.

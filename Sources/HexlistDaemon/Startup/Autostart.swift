@@ -12,7 +12,7 @@ struct Autostart: Sendable {
 
     /// - Parameters:
     ///   - configurationHome: the user's configuration folder.
-    ///   - environment: the environment of the daemon. Without the variables of a session, systemctl reaches no systemd.
+    ///   - environment: the environment of the daemon. Without the variables of a session, systemctl cannot reach systemd.
     init(configurationHome: String, environment: [String: String]) {
         entry = AutostartEntry(configurationHome: configurationHome)
         self.environment = ["HOME", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS"].compactMap { name in
