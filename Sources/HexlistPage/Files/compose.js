@@ -45,7 +45,7 @@ function linksOfLine(line) {
   }
   return links.map(linkOf);
 }
-/** Returns what a typed text has to send: its links, and the rest of the text. */
+/** Returns the content of a typed text: its links, and the remaining text as the description. */
 function contentOf(text) {
   const { links, description } = linksAndText(text);
   return { links: links.map(({ url, title }) => title ? { url, linkDescription: title } : { url }), description };

@@ -40,7 +40,7 @@ async function readTransfers(hex) {
   const pages = await Promise.all(ids(hex).slice(0, readFolders).map((id) => call('GET', `/v1/transfers${query({ hex: id, limit: 1000 })}`).catch((error) => { faultOf(error); })));
   for (const item of pages.flatMap((page) => page?.items ?? []).sort((one, other) => one.id - other.id)) {
     const known = transfers.get(item.url);
-    if (!known || item.id === known.id || !isCached(item)) transfers.set(item.url, item); // a saved file counts more than a cached one
+    if (!known || item.id === known.id || !isCached(item)) transfers.set(item.url, item); // a saved file replaces a cached one
   }
   draw();
 }
@@ -83,7 +83,7 @@ let listed = [];
 let shown = null;
 /** Whether files of a peer are saved automatically. */
 const savesFrom = (uuid) => app.peers?.some((peer) => peer.uuid === uuid && peer.fetchLimit);
-/** Ids of open transfers that began automatically. */
+/** Ids of open transfers that were started automatically. */
 const automatic = new Set();
 const isAutomatic = ({ id, hex, peer }) => hex && savesFrom(peer) && !singles.has(id) && ![...batches.values()].some(({ first, last }) => id >= first && id <= last);
 
@@ -125,7 +125,7 @@ async function readEnded({ id, url }) {
   draw();
 }
 
-/** Shows that the files of a hex were saved automatically, once none of them is open any more. */
+/** Shows that the files of a hex were saved automatically, once none of its transfers is open. */
 async function readAutomatic({ hex }) {
   if (savingOf({ id: hex })) return;
   const items = (await call('GET', `/v1/transfers${query({ hex, limit: 1000 })}`).catch((error) => { faultOf(error); }))?.items ?? [];
@@ -200,7 +200,7 @@ async function saveAll(hex) {
   begin(hex.id, start, hex);
 }
 
-/** Follows the transfers that a request has started, as a batch. @param hex whose files these are, if any */
+/** Follows the transfers that a request has started, as a batch. @param hex the hex with the files, if any */
 function begin(id, { first, last }, hex) {
   const batch = { first, last, hex, summary: { running: 0, soon: 1, waiting: 0, done: 0, failed: 0, cancelled: 0, bytes: 0, size: 0 } };
   batches.set(id, batch);
@@ -229,7 +229,7 @@ async function cancelBatch({ first, last }) {
 }
 
 /**
- * Makes the *Save all* button, the progress of the batch, or the place of the saved files; nothing for a hex without files.
+ * Makes the *Save all* button, the progress of the batch, or the folder of the saved files; null for a hex without files.
  * @param extra unknown members of the hex, which contain the sizes
  * @param isFolder whether the hex is a folder in another one
  */
@@ -276,7 +276,7 @@ export function fileItem(hex, index, link, size, { canSaveFiles: canSave, isTrus
     if (transfer?.state === 'done' && transfer.id && isTrusted && isImage(name) && !picture.querySelector('canvas')) picture.append(thumbnail(transfer) ?? '');
     under.replaceChildren(h('span', size === undefined ? 'File' : bytesText(size)), ...(transfer ? [h(`span${transfer.state === 'failed' ? '.doubt' : ''}`, stateText(transfer))] : []));
     if (!canSave) return tools.replaceChildren();
-    const use = (how) => useFile(transfers.get(link.url), how); // the newest transfer, because buttons that look the same stay
+    const use = (how) => useFile(transfers.get(link.url), how); // finds the transfer at each click, because `setChildren` keeps equal buttons of earlier transfers
     const labelled = (text, act) => button(text, act, '', { 'aria-label': `${text} ${name}` });
     if (transfer && isOpen(transfer)) {
       if (tools.running !== transfer.id) tools.replaceChildren(h('progress', { 'aria-label': `Saving ${name}` }), labelled('Cancel', async () => {

@@ -290,7 +290,7 @@ const searchText = (typed) => {
 /** Returns a copy of a hex whose links can be read but not clicked, for a hex of an untrusted sender. */
 const withoutOpening = (hex) => ({ ...hex, links: hex.links?.map((link) => ({ ...link, opens: undefined, service: link.opens ?? link.service })), children: hex.children?.map(withoutOpening) });
 
-/** Folds a text for comparison: without case and accents. Returns it with the position of each of its characters in the text. */
+/** Folds a text for comparison: without case and accents. Returns the result, and the position of each of its characters in the original. */
 function folded(text) {
   let result = '';
   const positions = [];
@@ -337,7 +337,7 @@ function scrollTo(hit, frames = 5) {
 /** Parts of the pane whose text is searched. */
 const searched = '.link-text, .file-name, .description, .note, summary, h2';
 
-/** Wraps each word of a text node that begins with one of the words into a `mark`. Returns the marks in order. */
+/** Wraps the occurrences of the words at the beginning of words of a text node in `mark` elements. Returns the marks in order. */
 function markWords(node, words) {
   const { text, positions } = folded(node.data), ranges = [], marks = [];
   for (const word of words) {

@@ -9,7 +9,7 @@ const largestImage = 64e6;
 const keptThumbnails = 300;
 /** The canvas of each received image, by the id of its transfer; null if it cannot be read. */
 const canvases = new Map();
-/** The end of the last started decoding, because images are decoded one after the other. */
+/** Resolves when the last image in the queue is decoded; images are decoded one after the other. */
 let last = Promise.resolve();
 
 const seen = new IntersectionObserver((entries) => {
@@ -21,7 +21,7 @@ export const isImage = (name) => /\.(png|jpe?g|gif|webp|bmp)$/i.test(name);
 
 /**
  * Returns the thumbnail of a received image: an element that is filled when it is first visible, and removed if the image cannot be read.
- * Returns null if that is known.
+ * Returns null if it is known that the image cannot be read.
  */
 export function thumbnail({ id }) {
   if (canvases.has(id)) return canvases.get(id);

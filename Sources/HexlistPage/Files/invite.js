@@ -2,7 +2,7 @@
 import { call, faultOf } from './api.js';
 import { h, copy, button, buttons, ask, dialog } from './dom.js';
 
-/** Returns the image of a QR code that the daemon drew; only its paths are taken over. */
+/** Returns the image of a QR code that the daemon drew; only its paths are copied. */
 export function codeImage(svg, label) {
   const image = new DOMParser().parseFromString(svg, 'image/svg+xml').documentElement;
   image.setAttribute('role', 'img');

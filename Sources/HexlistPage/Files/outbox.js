@@ -33,7 +33,7 @@ export function rowText(row) {
 }
 
 const problems = { changed: 'changed since it was sent', missing: 'was deleted or moved since it was sent', notAllowed: 'can no longer be read' };
-/** Describes how many files of a delivered hex the receiver has, and the last one that it requested in vain. */
+/** Describes how many files of a delivered hex the receiver has, and the last file that it requested but could not get. */
 function fileText({ state, count: all, fetched, failed, failedName, problem }) {
   const files = count(all, 'file');
   if (state === 'fetched') return all === 1 ? 'received, and the file was downloaded' : `received, and all ${files} were downloaded`;
@@ -143,7 +143,7 @@ export class OutboxView extends View {
         }),
         row.trust === 'stranger' && button('Pair', () => pairDialog({ ...row, uuid: row.peer }))),
       row.offers?.length && offersList(row.offers), row.isWhole && content(row));
-    if (row.isWhole) return; // else fetches the row, because rows of lists have neither content nor offers
+    if (row.isWhole) return; // otherwise fetches the row, because rows of lists have neither content nor offers
     const whole = await call('GET', `/v1/outbox/${row.outboxID}`).catch((error) => { faultOf(error); });
     if (whole && this.row?.outboxID === row.outboxID) this.show({ ...whole, isWhole: true });
   }

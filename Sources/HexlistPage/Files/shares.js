@@ -1,4 +1,4 @@
-// Files: the shares of this machine and of peers, and remotes of rclone (clouds), walked like folders.
+// Files: the shares of this machine and of peers, and remotes of rclone (clouds), shown as folders.
 import { call, faultOf, query, part } from './api.js';
 import { h, icon, twoLines, head, clean, peerText, bytesText, count, when, wholeTime, toast, button, buttons, field, ask, copy, confirmed, setChildren, showFault } from './dom.js';
 import { View } from './list.js';

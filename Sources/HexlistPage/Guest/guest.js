@@ -22,7 +22,7 @@ if (location.hash) {
   history.replaceState(null, '', '/');
 }
 
-// A piece without a byte of progress for 8 s, and another request without one for 20 s, is aborted; the caller decides whether to repeat it. Status 0: no connection.
+// Sends a request. It is aborted after 8 s without progress if it is a piece of a file, else after 20 s. Status 0 of the error: no connection.
 const ask = (method, path, body, onProgress) => new Promise((resolve, reject) => {
   const request = new XMLHttpRequest();
   const isPiece = body instanceof Blob;
@@ -44,7 +44,7 @@ const ask = (method, path, body, onProgress) => new Promise((resolve, reject) =>
   wait();
   request.send(isPiece ? body : body ? JSON.stringify(body) : null);
 });
-// Repeats a request until there is a connection, 600 times at most, which takes half an hour.
+// Repeats a request that gets no connection, at most 600 times, which takes half an hour.
 const insist = async (say, ...request) => {
   for (let tries = 1; ; tries++) {
     try { return await ask(...request); } catch (error) {
@@ -61,7 +61,7 @@ const over = message => {
   app.replaceChildren(who, note);
 };
 
-// Files travel in pieces: after a locked screen or a lost network, an upload resumes at the last complete piece.
+// Uploads a file in pieces: after a locked screen or a lost network, the upload resumes at the end of the last complete piece.
 async function upload(file, progress, say) {
   const made = await insist(say, 'POST', '/g/files', {name: file.name, size: file.size, modified: file.lastModified});
   let at = made.at;
