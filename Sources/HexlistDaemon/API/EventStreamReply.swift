@@ -49,7 +49,7 @@ enum EventStreamReply {
         case tick
     }
 
-    /// Runs `body` with a stream of wake-ups. The stream goes on when the node is replaced, and ends when the daemon stops. It buffers at
+    /// Runs `body` with a stream of wake-ups. The stream continues if the node is replaced, and ends when the daemon stops. It buffers at
     /// most two wake-ups; more are not needed, because all changes are read after each one.
     private static func withWakeups(_ api: APIContext, _ body: (AsyncStream<Wakeup>) async throws -> Void) async throws {
         let (stream, continuation) = AsyncStream.makeStream(of: Wakeup.self, bufferingPolicy: .bufferingNewest(2))

@@ -6,7 +6,7 @@ import HexlistTransfers
 import Hummingbird
 import NIOCore
 
-/// `/v1/offers` and `/v1/transfers`: files to peers, and from peers.
+/// `/v1/offers` and `/v1/transfers`: files offered to peers, and files fetched from them.
 struct FileRoutes: Sendable {
     let api: APIContext
 

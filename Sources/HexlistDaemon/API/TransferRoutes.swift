@@ -43,7 +43,7 @@ struct TransferRoutes: Sendable {
         return Response(status: .ok, headers: [.contentType: LocalAPI.bulkType, .cacheControl: "no-store"], body: body)
     }
 
-    /// Returns the whole export in a format of files. Its hexes are in memory at once.
+    /// Returns the whole export in a file format. All its hexes are in memory at the same time.
     /// - Throws: `tooLarge` above `LocalAPI.importWeight`.
     private func export(_ source: Source, as format: FileFormat, isMine: Bool) async throws -> Response {
         let store = api.store

@@ -57,7 +57,7 @@ struct GuestService: ServiceLifecycle.Service {
 
     /// Maximum seconds that a connection may be idle, or a request incomplete.
     private static let seconds: Int64 = 30
-    /// Maximum bytes of a body, which is a piece of a file or shorter.
+    /// Maximum bytes of a body. The longest bodies are pieces of files.
     private static let maximumBody = Int(PieceSequence.largest)
 
     func run() async throws {

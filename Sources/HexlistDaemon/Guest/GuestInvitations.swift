@@ -8,7 +8,7 @@ struct GuestInvitations {
 
     /// Maximum number of active invitations.
     static let limit = 4
-    /// Limits of one invitation.
+    /// Maximum numbers of guests, hexes and files of one invitation.
     static let guestLimit = 8
     static let hexLimit = 60
     static let fileLimit = 200

@@ -103,7 +103,7 @@ struct GuestResponder: Sendable {
     }
 
     /// Finds the guest of a request.
-    /// - Throws: 403 without a token that was issued to this address.
+    /// - Throws: 403 if the request has no token, or the token was not issued to this address.
     private func guest(_ request: Request, from address: IPAddress) throws(GuestRefusal) -> GuestInvitations.GuestID {
         guard let token = request.bearerToken else {
             throw GuestRefusal(status: 403, message: "This page has expired. Scan the QR code again.")

@@ -329,7 +329,7 @@ final class GuestSessions: Sendable {
 
 /// Keys, tokens and tickets of guests: 128 random bits each, in base64url.
 enum GuestKey {
-    /// Characters of a key.
+    /// Number of characters of a key.
     static let length = 22
 
     static func random() -> String {

@@ -2,7 +2,7 @@ import HexlistModel
 
 /// Limits how many links of received hexes are opened in the browser.
 struct OpenedLinkLimit {
-    /// Maximum number of links opened within `period`, of all peers together. A browser stays usable with that many new tabs.
+    /// Maximum number of links opened within `period`, for all peers together. A browser stays usable with that many new tabs.
     static let maximumLinks = PeerChange.mostOpenLinks
     static let period = Duration.seconds(60)
 

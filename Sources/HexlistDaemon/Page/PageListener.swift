@@ -17,7 +17,7 @@ actor PageListener {
         case stopped
     }
 
-    /// Maximum number of connections; further ones wait. Browsers open six.
+    /// Maximum number of connections; further ones wait. A browser opens up to six.
     private static let connections = 32
 
     /// The files that `hexlist web --send` named for the page.

@@ -27,7 +27,7 @@ final class PageServer: Sendable {
     /// - Parameters:
     ///   - saved: the pages from before a restart of the daemon.
     ///   - save: called when pages have changed.
-    ///   - now: returns the current time. The timer of the event loop only decides when to compare it with the end.
+    ///   - now: returns the current time. The timer of the event loop only decides when to compare it with the end of the listener.
     init(
         loop: any EventLoop, restoring saved: SavedPages? = nil, save: @escaping @Sendable (SavedPages) -> Void = { _ in },
         now: @escaping @Sendable () -> PageKeys.Instant = { .now }

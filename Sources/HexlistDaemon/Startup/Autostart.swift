@@ -20,7 +20,7 @@ struct Autostart: Sendable {
         }
     }
 
-    /// Removes the autostart entry and disables the systemd user unit. hexlistd goes on running.
+    /// Removes the autostart entry and disables the systemd user unit. hexlistd continues to run.
     /// - Returns: how many of the two were enabled before.
     func turnOff() async throws(HexlistError) -> Int {
         var changed = 0

@@ -152,7 +152,7 @@ async function* events() {
   }
 }
 
-/** Runs an event handler. An error in it is logged and shown (`main.js`), and the event stream goes on. */
+/** Runs an event handler. An error in it is logged and shown (`main.js`), and the event stream continues. */
 function handle(handler) {
   try {
     handler();

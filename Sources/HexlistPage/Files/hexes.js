@@ -370,7 +370,7 @@ export async function openAll(links) {
 
 /** Whether a hex is a text without links, files and folders. */
 const isText = (hex) => !hex.links?.length && !hex.children?.length && clean(hex.description) !== '';
-/** Makes the button that copies the text of a text hex, or the links of another one, one per line; null without either. */
+/** Makes the button that copies the text of a hex without links, or the links of another hex, one per line; false if there is neither. */
 export function copyButton(hex) {
   const links = (hex.links ?? []).filter((link) => !isFile(link));
   if (isText(hex)) return button('Copy', () => copy(hex.description), '.strong');

@@ -86,7 +86,7 @@ const stored = (hex) => ({
   links: (hex.links ?? []).map((link) => typeof link === 'string' ? { url: link } : { url: link.url ?? '', linkDescription: link.linkDescription, service: link.service ?? 'Unknown' }),
   children: (hex.children ?? []).map(stored),
 });
-/** The content of a row. It is kept until the hex is delivered. */
+/** Makes the elements for the content of a row, which is kept until the hex is delivered. */
 function content(row) {
   if (!row.hex) return ['stored', 'held'].includes(row.state) ? [h('p.faint', 'Its content is with the receiver; it is not kept here after delivery.')] : [];
   const hex = stored(row.hex);

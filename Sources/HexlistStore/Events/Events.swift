@@ -83,8 +83,8 @@ extension StoreReader {
 
 /// The limits of the event log.
 enum EventLog {
-    /// Maximum bytes of the event log, as `cost` counts them: enough for about a million small rows. In 30 days one source can fill about
-    /// half of it within its `EventAllowance`. Events of hexes are not limited by an allowance.
+    /// Maximum bytes of the event log, as `cost` counts them: enough for about a million small rows. In 30 days, one cause of events can
+    /// fill about half of it within the limits of `EventAllowance`. Events of hexes are not limited by an allowance.
     static let bytes: Int64 = 128 << 20
 
     /// Maximum bytes that an event caused by a peer takes on disk: its escaped text and a page of the database.

@@ -138,14 +138,14 @@ extension HexStore {
         try writeSync { writer in _ = try writer.change { try writer.run("DELETE FROM arrival WHERE session = ?", session) } }
     }
 
-    /// Stores the hex of a session, keeps its files for it, and deletes the records of the session, in one transaction. If the refusal is
-    /// temporary (`RefusalCode.isTemporary`), for example because the disk is full, the records stay. If it is permanent, for example
-    /// because the device was blocked meanwhile, they are deleted. Blocks.
+    /// Stores the hex of a session, keeps its files for it, and deletes the records of the session, in one transaction. If the hex is
+    /// refused temporarily (`RefusalCode.isTemporary`), for example because the disk is full, the records stay. If it is refused
+    /// permanently, for example because the device was blocked meanwhile, they are deleted. Blocks.
     /// - Parameters:
     ///   - session: the session of a device; `nil` for a guest, whose files have no records.
     ///   - files: the files, which must be among the kept files or in the pool.
     ///   - diskReserve: bytes of the file system to leave free.
-    /// - Returns: the id of the hex; `nil` if the refusal is permanent.
+    /// - Returns: the id of the hex; `nil` if it was refused permanently.
     /// - Throws: `HexlistError` `storageFull` after a temporary refusal. Nothing is changed then.
     public func finishArrivals(
         of session: String?, as hex: IncomingHex, _ files: [KeptArrival], from sender: Sender, at now: Int64, policy: ReceivePolicy,

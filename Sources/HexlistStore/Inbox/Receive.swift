@@ -225,7 +225,8 @@ private struct BatchInsertion {
 
     // MARK: - Duplicates and refusals
 
-    /// Returns the status of an earlier hex with the same sender and message id; `nil` if there is none.
+    /// Returns the status that an earlier hex with the same sender and message id got, even if it was deleted since; `nil` if there was
+    /// none.
     private func earlier(_ hex: IncomingHex) throws -> ReceiptStatus? {
         guard isProven, let id = hex.messageID, let peer else { return nil }
         if try hasTombstone(id, of: peer) { return .stored }

@@ -99,7 +99,7 @@ extension StoreReader {
     }
 
     /// Finds, for each link of a hex and of its inner hexes, the newest earlier hex of the inbox that has a link with the same identity.
-    /// Examines the first 500 links, within the limits of `LinkHolders`. The keys of the result are URLs as they came.
+    /// Examines the first 500 links, within the limits of `LinkHolders`. The keys of the result are the URLs of the links, unchanged.
     public func earlierLinks(of detail: HexDetail) throws -> [[UInt8]: EarlierLink] {
         var earlier: [[UInt8]: EarlierLink] = [:]
         let holders = LinkHolders(of: .inbox, unread: false, in: self)

@@ -70,7 +70,7 @@ extension StoreWriter {
     /// SQL condition: whether a link has no description and the address of a web page.
     private static let isUntitled = "trim(description) = '' AND (url LIKE 'http://%' OR url LIKE 'https://%')"
 
-    /// Adds those of the given links to the waiting ones that have no description and the address of a web page.
+    /// Adds the given links that have no description and the address of a web page to the waiting ones.
     /// - Parameter links: values of `link.id`.
     func enqueueTitles(ofLinks links: ClosedRange<Int64>) throws {
         try run(

@@ -86,7 +86,7 @@ public struct EnqueueReport: Sendable {
 /// The maximum size of the outbox. Counts undelivered rows, including failed and rejected ones.
 public struct OutboxBounds: Sendable, Equatable {
     public var rows: Int
-    /// Maximum bytes: those of the bodies, each counted once for all its recipients, plus `rowBytes` for each row.
+    /// Maximum bytes of the bodies, each counted once for all its recipients, plus `rowBytes` for each row.
     public var bytes: Int
 
     /// Maximum bytes on disk of a row without its body, for a row that is stored as a row range of its own: `message` and `lastError`

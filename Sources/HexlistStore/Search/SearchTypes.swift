@@ -68,7 +68,7 @@ public struct LinkHit: Sendable {
     public var match: SearchMatch?
 }
 
-/// A page of links that match a search. `next` and `behind` are those of `SearchPage`.
+/// A page of links that match a search. `next` and `behind` are as in `SearchPage`.
 public struct LinkSearchPage: Sendable {
     public var hits: [LinkHit]
     public var next: Int64?
