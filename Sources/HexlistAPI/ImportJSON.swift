@@ -6,6 +6,8 @@ public struct ImportResult: JSONShape, Sendable, Equatable {
     public var added: Int
     /// Number of hexes inside the added ones.
     @LeftOutEmpty public var addedInside: Int
+    /// Number of links in the added hexes and in those inside them.
+    @LeftOutEmpty public var addedLinks: Int
     /// Number of hexes that existed before.
     public var unchanged: Int
     /// Number of existing hexes that were extended, and of the hexes and links added to them.
@@ -23,11 +25,12 @@ public struct ImportResult: JSONShape, Sendable, Equatable {
     @LeftOutEmpty public var skipped: Int
 
     public init(
-        added: Int = 0, addedInside: Int = 0, unchanged: Int = 0, extended: Int = 0, newHexes: Int = 0, newLinks: Int = 0,
-        respelled: Int = 0, respellings: [EquivalentLinkJSON] = [], refused: [BulkRefusal] = [], untold: Int = 0, skipped: Int = 0
+        added: Int = 0, addedInside: Int = 0, addedLinks: Int = 0, unchanged: Int = 0, extended: Int = 0, newHexes: Int = 0,
+        newLinks: Int = 0, respelled: Int = 0, respellings: [EquivalentLinkJSON] = [], refused: [BulkRefusal] = [], untold: Int = 0, skipped: Int = 0
     ) {
         self.added = added
         self.addedInside = addedInside
+        self.addedLinks = addedLinks
         self.unchanged = unchanged
         self.extended = extended
         self.newHexes = newHexes

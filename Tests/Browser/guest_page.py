@@ -8,17 +8,10 @@ missing (which is printed).
 """
 import argparse, hashlib, http.client, http.server, json, os, re, shutil, socket, subprocess, sys, tempfile, threading, time
 
-from page_rig import BROWSERS, FIREFOX, address, api, chromium, inside, lab, launched, need_lab, sync_playwright, until
+from page_rig import BROWSERS, FIREFOX, address, api, check, chromium, failed, inside, lab, launched, need_lab, sync_playwright, until
 
 ZBARIMG = shutil.which("zbarimg")
-failed = []
 HOSTILE = "<img src=x onerror=document.title='owned'><script>document.title='owned'</script>"
-
-
-def check(what, good, seen=""):
-    print(f"{'ok    ' if good else 'FAILED'} {what}{f': {seen}' if seen != '' else ''}", flush=True)
-    if not good:
-        failed.append(what)
 
 
 def invite(**wanted):

@@ -20,6 +20,16 @@ if not CHROMIUM:
     skip("chromium is not installed (apt-get install chromium)")
 
 
+failed = []
+
+
+def check(what, good, seen=""):
+    """Prints the result of a check, with the value that was seen. Failed ones are in `failed`."""
+    print(f"{'ok    ' if good else 'FAILED'} {what}{f': {seen}' if seen != '' else ''}", flush=True)
+    if not good:
+        failed.append(what)
+
+
 def lab(*words, status=0):
     run = subprocess.run([LAB, *words], capture_output=True, text=True, timeout=300)
     if status is not None and run.returncode != status:
@@ -81,7 +91,7 @@ def launched(play, browser_name, names=(), scheme="light"):
 def opened(browser, wait=".row", host="ada", **options):
     """A page with the inbox. `page.faults` has its console errors, exceptions and unhandled rejections; `page.streams` each event stream it opened."""
     context = browser.new_context(**{"viewport": {"width": 1280, "height": 800}, **options})
-    context.set_default_timeout(120_000)  # parallel to other tests
+    context.set_default_timeout(20_000)  # parallel to other tests
     context.add_init_script("addEventListener('unhandledrejection', (event) => console.error(`not caught: ${event.reason}`))")
     page = context.new_page()
     page.faults, page.streams = [], []
@@ -91,3 +101,31 @@ def opened(browser, wait=".row", host="ada", **options):
     page.goto(address(host))
     page.wait_for_selector(wait)
     return page
+
+
+def downloads(host="ada"):
+    """Names and contents of the files in the download folder, with the folders in it."""
+    root = os.path.join(lab("path", host).strip(), "home", "Downloads")
+    found = {}
+    for folder, _, names in os.walk(root):
+        for name in names:
+            with open(os.path.join(folder, name), "rb") as file:
+                found[os.path.relpath(os.path.join(folder, name), root)] = file.read()
+    return found
+
+
+def desktop(name):
+    """Records of the desktop of a host: `opened` has the paths given to xdg-open, `bus` the messages on the session bus."""
+    with open(os.path.join(os.environ["HEXLIST_TEST_DESKTOP"], name)) as file:
+        return file.read()
+
+
+def make_desktop(folder):
+    """Gives the daemons that are started from now on an xdg-open that records its argument."""
+    opener = os.path.join(folder, "xdg-open")
+    with open(opener, "w") as file:
+        file.write(f"#!/bin/sh\nprintf '%s\\n' \"$1\" >>'{folder}/opened'\n")
+    os.chmod(opener, 0o755)
+    os.environ.update({"HEXLIST_TEST_DESKTOP": folder, "DISPLAY": ":99", "PATH": f"{folder}:{os.environ['PATH']}"})
+    for name in ("opened", "bus"):
+        open(os.path.join(folder, name), "w").close()

@@ -30,12 +30,12 @@ struct TransferTests {
                 #"{"senderUUID":"U","senderName":"N","hexDescription":"two","hexColor":"","links":[],"children":[{"senderUUID":"","senderName":"","hexDescription":"in","hexColor":"","links":[{"url":"b:c","linkDescription":"","service":"Unknown"}]}]}"#,
                 ##"{"senderUUID":"","senderName":"","hexDescription":"one","hexColor":"#112233","links":[{"url":"https://example.org","linkDescription":"a","service":"Unknown","note":"kept"}],"x":{"y":[1]}}"##,
             ]
-            #expect(try await ada.importHexes(lines(hexes)) == ImportResult(added: 3, addedInside: 1))
+            #expect(try await ada.importHexes(lines(hexes)) == ImportResult(added: 3, addedInside: 1, addedLinks: 3))
             #expect(try await ada.importHexes(lines(hexes)) == ImportResult(unchanged: 3))
             #expect(try await ada.importHexes(lines([hexes[0]])) == ImportResult(unchanged: 1))
             let out = try await exported(ada, .list(location: "mine"))
             #expect(out.count == 3 && out[0].contains("\"one\"") && out[1].contains("\"children\"") && out[1].contains("\"b:c\""))
-            #expect(try await bob.importHexes(lines(out)) == ImportResult(added: 3, addedInside: 1))
+            #expect(try await bob.importHexes(lines(out)) == ImportResult(added: 3, addedInside: 1, addedLinks: 3))
             #expect(try await exported(bob, .list(location: "mine")) == out)
             let mine = try await ada.hexes(.init(location: "mine"), limit: 9).items
             #expect(mine.map(\.description) == ["one", "two", "one"])
@@ -52,12 +52,12 @@ struct TransferTests {
             let ada = daemons[0].client
             let hex = #"{"hexDescription":"a","links":[{"url":"b:c","s":"no","t":{"x":"\u00e9","y":[1,{"p":1,"q":2}]}}],"n":1,"m":2}"#
             let same = #"{"m": 2, "n": 1, "links":[{"t":{"y":[1,{"q":2,"p":1}],"x":"é"},"url":"b:c","s":"no"}],"hexDescription":"a"}"#
-            #expect(try await ada.importHexes(lines([hex])) == ImportResult(added: 1))
+            #expect(try await ada.importHexes(lines([hex])) == ImportResult(added: 1, addedLinks: 1))
             let stored = try await exported(ada, .list(location: "mine"))
             #expect(try await ada.importHexes(lines([same])) == ImportResult(unchanged: 1))
             #expect(try await exported(ada, .list(location: "mine")) == stored)
             let other = same.replacing(#""n": 1"#, with: #""n": 1.0"#)
-            #expect(try await ada.importHexes(lines([other])) == ImportResult(added: 1))
+            #expect(try await ada.importHexes(lines([other])) == ImportResult(added: 1, addedLinks: 1))
         }
     }
 
@@ -70,12 +70,12 @@ struct TransferTests {
                 #"{"hexDescription":"one","links":["x:1"]}"#,
                 #"{"hexDescription":"two","links":[],"children":[{"hexDescription":"in","links":["x:2","x:3"]}]}"#,
             ]
-            #expect(try await ada.importHexes(lines(hexes), into: folder) == ImportResult(added: 2, addedInside: 1))
+            #expect(try await ada.importHexes(lines(hexes), into: folder) == ImportResult(added: 2, addedInside: 1, addedLinks: 3))
             #expect(try await ada.importHexes(lines(hexes), into: folder) == ImportResult(unchanged: 2))
             let whole = try await ada.hex(folder)
             #expect(whole.children?.map(\.description) == ["one", "two"] && whole.hexesInside == 3 && whole.linksInside == 3)
             #expect(try await ada.hexes(.init(location: "mine"), limit: 9).items.map(\.id) == [folder])
-            #expect(try await ada.importHexes(lines(hexes)) == ImportResult(added: 2, addedInside: 1))
+            #expect(try await ada.importHexes(lines(hexes)) == ImportResult(added: 2, addedInside: 1, addedLinks: 3))
             let many = "{\"links\":[" + [String](repeating: "\"a:b\"", count: ProtocolLimits.links).joined(separator: ",") + "]}"
             let deep = (1...ProtocolLimits.levels - 1).reduce("{}") { inner, _ in "{\"children\":[\(inner)]}" }
             for hex in [many, deep] {
@@ -94,7 +94,7 @@ struct TransferTests {
             let ada = daemons[0].client
             let hexes = (0..<2_000).map { #"{"hexDescription":"\#($0)","links":["x:\#($0)"]}"# }
             var steps: [ImportProgress] = []
-            #expect(try await ada.importHexes(lines(hexes)) { steps.append($0) } == ImportResult(added: 2_000))
+            #expect(try await ada.importHexes(lines(hexes)) { steps.append($0) } == ImportResult(added: 2_000, addedLinks: 2_000))
             #expect(!steps.isEmpty && steps.allSatisfy { $0.total == 2_000 && (1...2_000).contains($0.done) })
             #expect(zip(steps, steps.dropFirst()).allSatisfy { $0.done < $1.done })
             await #expect { try await ada.importHexes(lines(hexes), into: 99_999) { _ in } } throws: {

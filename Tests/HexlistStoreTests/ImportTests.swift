@@ -88,7 +88,7 @@ import Testing
     @Test("a changed folder gets its new entries at each level, and none the second time")
     func folders() async throws {
         let test = try TestStore()
-        #expect(try await imported(test, [Self.bar]) == HexImport(added: 1, addedInside: 3))
+        #expect(try await imported(test, [Self.bar]) == HexImport(added: 1, addedInside: 3, addedLinks: 5))
         #expect(try await imported(test, [Self.bar]) == HexImport(unchanged: 1))
         var more = Self.bar
         more.links = ["b", "x", "b", "b"]  // a is gone, x is new, and b is there once more
@@ -141,26 +141,26 @@ import Testing
     func ambiguous() async throws {
         let test = try TestStore()
         let (one, two) = (Folder(name: "x", links: ["1"]), Folder(name: "x", links: ["2"]))
-        #expect(try await imported(test, [one, two]) == HexImport(added: 2))
-        #expect(try await imported(test, [Folder(name: "x", links: ["3"]), one]) == HexImport(added: 1, unchanged: 1))
+        #expect(try await imported(test, [one, two]) == HexImport(added: 2, addedLinks: 2))
+        #expect(try await imported(test, [Folder(name: "x", links: ["3"]), one]) == HexImport(added: 1, addedLinks: 1, unchanged: 1))
         #expect(try await imported(test, [one, two, Folder(name: "x", links: ["3"])]) == HexImport(unchanged: 3))
-        #expect(try await imported(test, [Folder(name: "", links: ["1"])]) == HexImport(added: 1))
-        #expect(try await imported(test, [Folder(name: "", links: ["1", "2"])]) == HexImport(added: 1))
-        #expect(try await imported(test, [Folder(name: "y", links: ["1"], sender: "Bob")]) == HexImport(added: 1))
-        #expect(try await imported(test, [Folder(name: "y", links: ["1", "2"])]) == HexImport(added: 1))
-        #expect(try await imported(test, [Folder(name: "z", links: ["1"])], merging: false) == HexImport(added: 1))
-        #expect(try await imported(test, [Folder(name: "z", links: ["1", "2"])], merging: false) == HexImport(added: 1))
+        #expect(try await imported(test, [Folder(name: "", links: ["1"])]) == HexImport(added: 1, addedLinks: 1))
+        #expect(try await imported(test, [Folder(name: "", links: ["1", "2"])]) == HexImport(added: 1, addedLinks: 2))
+        #expect(try await imported(test, [Folder(name: "y", links: ["1"], sender: "Bob")]) == HexImport(added: 1, addedLinks: 1))
+        #expect(try await imported(test, [Folder(name: "y", links: ["1", "2"])]) == HexImport(added: 1, addedLinks: 2))
+        #expect(try await imported(test, [Folder(name: "z", links: ["1"])], merging: false) == HexImport(added: 1, addedLinks: 1))
+        #expect(try await imported(test, [Folder(name: "z", links: ["1", "2"])], merging: false) == HexImport(added: 1, addedLinks: 2))
     }
 
     @Test("entries that would make a hex too large to send go to another hex")
     func bounds() async throws {
         let test = try TestStore()
         let full = Folder(name: "full", links: (0..<ProtocolLimits.links).map { "\($0)" })
-        #expect(try await imported(test, [full]) == HexImport(added: 1))
-        #expect(try await imported(test, [Folder(name: "full", links: ["1", "new"])]) == HexImport(added: 1))
+        #expect(try await imported(test, [full]) == HexImport(added: 1, addedLinks: ProtocolLimits.links))
+        #expect(try await imported(test, [Folder(name: "full", links: ["1", "new"])]) == HexImport(added: 1, addedLinks: 2))
         let heavy = Folder(name: "heavy", links: (0..<9).map { "\($0)" + String(repeating: "x", count: 60_000) })
-        #expect(try await imported(test, [heavy]) == HexImport(added: 1))
-        #expect(try await imported(test, [Folder(name: "heavy", links: heavy.links.map { "y\($0)" })]) == HexImport(added: 1))
+        #expect(try await imported(test, [heavy]) == HexImport(added: 1, addedLinks: 9))
+        #expect(try await imported(test, [Folder(name: "heavy", links: heavy.links.map { "y\($0)" })]) == HexImport(added: 1, addedLinks: 9))
     }
 
     @Test("an import into a hex matches the folders inside it")
@@ -168,12 +168,12 @@ import Testing
         let test = try TestStore()
         try await imported(test, [Self.bar])
         let folder = try test.write { try $0.addMine(Folder(name: "folder").hex, into: nil, at: start) }
-        #expect(try await imported(test, [Self.bar], into: folder) == HexImport(added: 1, addedInside: 3))
+        #expect(try await imported(test, [Self.bar], into: folder) == HexImport(added: 1, addedInside: 3, addedLinks: 5))
         var more = Self.bar
         more.links.append("x")
         #expect(
             try await imported(test, [more, Folder(name: "other", links: ["1"])], into: folder)
-                == HexImport(added: 1, extended: 1, newLinks: 1))
+                == HexImport(added: 1, addedLinks: 1, extended: 1, newLinks: 1))
         #expect(try await imported(test, [more], into: folder) == HexImport(unchanged: 1))
         let whole = try #require(try test.read { try $0.hex(folder) })
         #expect(whole.summary.hexesInside == 5 && whole.summary.linksInside == 7 && whole.content.children.count == 5)

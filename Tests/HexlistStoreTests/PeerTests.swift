@@ -254,7 +254,9 @@ import Testing
         try test.receive([hex(1)], from: peer)
         let seen = contact(peer, host: "10.0.0.1")
         try test.write { _ = try $0.upsertPeer(seen) }
+        try test.write { try $0.setPIN(peer.id, "1234") }
         #expect(try test.write { try $0.forgetPeer(peer.id) } == false)
+        #expect(try test.read { try $0.pin(of: peer.id) } == nil)
         #expect(try test.write { try $0.forgetPeer(empty.id) })
         #expect(try test.write { try $0.forgetPeer(try TestPeer(3).id) })
         let record = try #require(try test.read { try $0.peer(peer.id) })

@@ -15,10 +15,13 @@ const root = document.getElementById('app');
 export const app = {
   overview: null, peers: null, pairings: null, groups: null, view: null,
 
-  /** Shows a section. */
+  /** Shows a section. On a narrow screen, the open item of the current section is closed. */
   go(name, isRestored = false) {
     const view = views[name] ?? views.inbox; // the hash of the address may also be a secret that was used before
-    if (this.view === view) return view.reload();
+    if (this.view === view) {
+      this.close();
+      return view.reload();
+    }
     const isFirst = !this.view;
     this.view = view;
     this.name = views[name] ? name : 'inbox';
@@ -96,7 +99,7 @@ function end(error) {
   const isExpired = !error || error.status === 403;
   root.replaceChildren(h('main.message', icon('hex', 'huge'), h('h1', isExpired ? 'This page has expired' : 'This page could not be opened'),
     h('p', isExpired ? 'Its address works once, and stops working 15 minutes after the page is closed.' : [clean(error.message), error.hint].filter(Boolean).join(' ')),
-    h('p', 'To open a new one, run:'), h('pre', 'hexlist web')));
+    h('p', 'To open a new one, choose Hexlist in the menu of your desktop, or run:'), h('pre', 'hexlist web')));
 }
 
 // Uncaught errors are logged by the browser, and also shown. An event without an error object is a warning of the browser, not an error of

@@ -136,8 +136,8 @@ export class MineView extends View {
     const path = `/v1/import${query({ file: file.name, progress: 'true', in: into })}`;
     const done = await this.run(`Importing ${clean(file.name)}…`, (signal, progress) => callLines(path, file, { signal, online: ({ progress: now }) => now && progress(now.done, now.of) }));
     if (!done) return;
-    const { added, addedInside = 0, unchanged, extended = 0, newHexes = 0, newLinks = 0, refused, skipped = 0 } = done.result;
-    const parts = [added && `${count(added + addedInside, 'hex', 'hexes')} added`, extended && `${count(newLinks, 'new link')}${newHexes ? ` and ${count(newHexes, 'new folder')}` : ''} added to what was there`, unchanged && `${unchanged.toLocaleString('en')} unchanged`,
+    const { added, addedInside = 0, addedLinks = 0, unchanged, extended = 0, newHexes = 0, newLinks = 0, refused, skipped = 0 } = done.result;
+    const parts = [added && `${count(addedLinks, 'link')} in ${count(added + addedInside, 'hex', 'hexes')} added`, extended && `${count(newLinks, 'new link')}${newHexes ? ` and ${count(newHexes, 'new folder')}` : ''} added to what was there`, unchanged && `${unchanged.toLocaleString('en')} unchanged`,
       refused.length && `${refused.length} could not be imported`, skipped && `${count(skipped, 'entry', 'entries')} without a link skipped`].filter(Boolean);
     toast(`Imported “${clean(file.name)}”: ${parts.join(', ') || 'nothing new'}.`, { time: 9000 });
     this.refresh();
@@ -224,7 +224,7 @@ export class MineView extends View {
     if (whole && await ask('PATCH', `/v1/mine/${node.id}`, { links: added }, `Added to “${subject(node)}”.`)) this.refresh();
   }
   async move(id, parent, before) {
-    if (!await ask('POST', `/v1/mine/${id}/move`, { in: parent?.id, before })) return;
+    if (!await ask('POST', `/v1/mine/${id}/move`, { in: parent?.id, before }, parent ? `Moved to “${subject(parent)}”.` : 'Moved to the top level.')) return;
     if (parent) this.open.add(parent.id);
     this.refresh();
   }

@@ -104,6 +104,9 @@ export class PeersView extends View {
     const isPeer = peer.state !== 'ghost';
     const change = (members, done) => ask('PATCH', `/v1/peers/${id}`, members, done);
     const name = h('input', { value: peer.alias ?? '', maxlength: 200, placeholder: clean(peer.name), 'aria-label': 'Name on this machine' });
+    const opens = h('select', { 'aria-label': 'Open its links', onchange: (event) => change({ openLinks: Number(event.target.value) }) },
+      ...[0, 1, 2, 3, 4, 5, 6].map((count) => h('option', { value: count, selected: (peer.openLinks ?? 0) === count },
+        count === 0 ? 'never automatically' : count === 1 ? 'the first of each hex, in the browser' : `the first ${count} of each hex, in the browser`)));
     const receive = h('select', { 'aria-label': 'What it sends', onchange: (event) => change({ receive: event.target.value }) },
       ...[['inbox', 'goes to the inbox'], ['held', 'waits under Requests'], ['nothing', 'is refused']].map(([value, text]) => h('option', { value, selected: (peer.receive ?? 'inbox') === value }, text)));
     this.fill(
@@ -122,6 +125,7 @@ export class PeersView extends View {
       isPeer && h('form.field', { onsubmit: (event) => { event.preventDefault(); name.blur(); change({ alias: name.value.trim() || null }, 'Renamed.'); } }, h('span', 'Name'), name, h('button', { type: 'submit' }, 'Rename')),
       isPeer && peer.trust === 'trusted' && h('label.field', h('span', 'What it sends'), receive),
       isPeer && peer.trust === 'trusted' && h('label.field.check', h('input', { type: 'checkbox', checked: peer.notify !== false, onchange: (event) => change({ notify: event.target.checked }) }), h('span', 'Notify me')),
+      isPeer && peer.trust === 'trusted' && h('label.field', h('span', 'Open its links'), opens),
       isPeer && peer.trust === 'trusted' && peer.kind !== 'localsend' && downloads(peer),
       isPeer && this.groups(peer),
       peer.fingerprint && field('Fingerprint', fingerprint(peer.fingerprint)),

@@ -5,6 +5,8 @@ public struct HexImport: Sendable, Equatable {
     public var added = 0
     /// Number of inner hexes of the added hexes, at all levels.
     public var addedInside = 0
+    /// Number of links in the added hexes and in those inside them.
+    public var addedLinks = 0
     /// Number of imported hexes that were not added, because My Hexlist already had them with all their links and inner hexes.
     public var unchanged = 0
     /// Number of stored hexes that were extended with new links or inner hexes by merging. `newHexes` and `newLinks` count the additions.
@@ -101,7 +103,9 @@ extension HexStore {
                 let id = try writer.insertMine(source.hex(index), at: now)
                 if let parent { try writer.append(id, to: parent) }
                 result.added += 1
-                result.addedInside += Int(entries[index].shape.hexesInside)
+                let shape = entries[index].shape
+                result.addedInside += Int(shape.hexesInside)
+                result.addedLinks += Int(shape.links) + Int(shape.linksInside)
                 report(before)
             }
             if let parent, result.added + result.extended > 0 { try writer.change { try writer.checkBounds(ofTop: parent) } }

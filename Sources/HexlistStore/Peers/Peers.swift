@@ -156,7 +156,7 @@ extension StoreWriter {
             try run(
                 """
                 UPDATE peer SET trust = 'stranger', alias = NULL, receive = 'inbox', notify = 1, fetchLimit = NULL, fetchTo = NULL, openLinks = 0,
-                    version = NULL, boot = NULL, lastSeenAt = NULL WHERE id = ?
+                    pin = NULL, version = NULL, boot = NULL, lastSeenAt = NULL WHERE id = ?
                 """, row.id)
             try run("DELETE FROM groupMember WHERE peer = ?", row.id)
             try run("DELETE FROM endpoint WHERE peer = ?", row.id)
