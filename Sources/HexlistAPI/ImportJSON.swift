@@ -54,7 +54,6 @@ public struct EquivalentLinkJSON: JSONShape, Sendable, Equatable {
     }
 }
 
-/// Progress of an import.
 public struct ImportProgress: JSONShape, Sendable, Equatable {
     /// Number of processed hexes, and number of all hexes.
     public var done: Int

@@ -8,7 +8,7 @@ public struct InvitationRequest: JSONShape, Sendable, Equatable {
 
     /// The hexes that guests may read.
     public var hexes: [Int64]?
-    /// Absolute paths of files and folders that guests may read. Not for the page of `hexlist web`.
+    /// Absolute paths of files and folders that guests may read. Not accepted from the page of `hexlist web`.
     public var paths: [String]?
     /// Duration in seconds, one of `durations`; 10 minutes by default.
     public var seconds: Int?
@@ -32,15 +32,15 @@ public struct InvitationRequest: JSONShape, Sendable, Equatable {
 
 /// An invitation: guests with its address can send hexes and files with a browser, without Hexlist.
 public struct Invitation: JSONShape, Sendable, Equatable {
-    /// The reason of the end.
+    /// The reason why an invitation ended.
     public enum End: String, JSONWord, Sendable {
         /// The time is over.
         case time
         /// The user ended it.
         case user
-        /// It was for one hex, which arrived.
+        /// The invitation was for one hex, which arrived.
         case once
-        /// Somebody tried too many keys.
+        /// Too many wrong keys were tried.
         case keys
         /// hexlistd stopped.
         case stopped
@@ -49,7 +49,7 @@ public struct Invitation: JSONShape, Sendable, Equatable {
     public var id: Int
     /// The address for the guest, with the key after `#`.
     public var url: String
-    /// The same for the other addresses of this machine.
+    /// The same URL with each other address of this machine.
     public var urls: [String]
     public var until: Timestamp
     /// `true` if the invitation ends after the first hex, otherwise `nil`.

@@ -32,8 +32,8 @@ public struct LinkEdit: JSONShape, Sendable, Equatable {
     public var service: String?
     /// The new list of tags.
     public var tags: [String]?
-    /// Whether the title of its page is read for a new link without a description; `nil` for yes. `false` for a link that is moved, because
-    /// it may have arrived from a peer.
+    /// Whether the daemon reads the title of the linked page for a new link without a description; `nil` means yes. The page of `hexlist
+    /// web` sends `false` for a moved link, because the link may be from a peer.
     public var title: Bool?
 
     private enum CodingKeys: String, RequestKey {
@@ -97,7 +97,7 @@ public struct BinnedHexJSON: JSONShape, Sendable, Equatable {
     @LeftOutEmpty public var hexesInside: Int
     public var links: Int
     public var deletedAt: Timestamp
-    /// The time from which it can no longer be restored, while the daemon runs.
+    /// The time after which the daemon deletes the hex permanently.
     public var ends: Timestamp
 
     public init(id: Int64, subject: String, hexesInside: Int, links: Int, deletedAt: Timestamp, ends: Timestamp) {

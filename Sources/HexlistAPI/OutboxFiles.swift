@@ -9,7 +9,7 @@ public struct OutboxFiles: JSONShape, Sendable, Equatable {
         case fetched
         /// The time to fetch them is over.
         case expired
-        /// They were withdrawn, or the hex cannot be delivered for now.
+        /// The offer was withdrawn, or the hex was rejected or cancelled, or its delivery failed.
         case withdrawn
     }
 
@@ -19,9 +19,9 @@ public struct OutboxFiles: JSONShape, Sendable, Equatable {
     public var bytes: Int64
     /// Number of files that the peer has.
     @EmptyIfMissing public var fetched: Int
-    /// Number of files that the peer requested in vain, because they are not as they were when they were offered.
+    /// Number of files that the peer requested but could not fetch, because they were changed or deleted after the offer.
     @LeftOutEmpty public var failed: Int
-    /// The name of the last of these files, and the reason.
+    /// The name of the last such file, and its problem.
     public var failedName: String?
     public var problem: ForwardCompatibleEnum<OfferProblem>?
 

@@ -23,7 +23,7 @@ public struct OutboxView: JSONShape, Sendable, Equatable {
     public var bytes: Int
     /// Whether the row was in flight when it was cancelled, so that the peer may have the hex; set only in the reply to a cancellation.
     public var mayHaveArrived: Bool?
-    /// The numbers of the files that the row offers to its peer; `nil` for a row without files.
+    /// The counts of the files that the row offers to its peer; `nil` for a row without files.
     public var files: OutboxFiles?
     /// The files that the row offers to its peer; set only if a single row is requested.
     public var offers: [OutboxOffer]?

@@ -5,7 +5,7 @@ public import HexlistModel
 public struct PairingOverview: JSONShape, Sendable, Equatable {
     /// The time until which pairing requests are accepted; absent if none are accepted.
     public var openUntil: Timestamp?
-    /// How many more exchanges may fail before requests are no longer accepted; absent if none are accepted.
+    /// Number of exchanges that may still fail before requests are no longer accepted; absent if none are accepted.
     public var triesLeft: Int?
     /// The pairings that ended recently, oldest first, then the running one, if any.
     public var items: [PairingView]
@@ -73,7 +73,7 @@ public struct PairingView: JSONShape, Sendable, Equatable {
     public var state: State
     /// The six digits, while `comparing` and `confirmed`.
     public var digits: String?
-    /// The reason for the wait or for the end, as one sentence of text.
+    /// The reason why the pairing ended without success, as a code; otherwise `nil`.
     public var reason: ForwardCompatibleEnum<Reason>?
     /// One sentence for people: why it waits, or why it ended.
     public var message: String?

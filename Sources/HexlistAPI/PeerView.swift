@@ -30,7 +30,7 @@ public struct PeerView: JSONShape, Sendable, Equatable {
     public var unread: Int
     /// The names of the groups that the peer is in.
     @LeftOutEmpty public var groups: [String]
-    /// The place for hexes from the peer; `nil` for the default by trust and `receiveFrom`.
+    /// The user's setting for hexes from the peer; `nil` for the default by trust and `receiveFrom`.
     public var receive: ForwardCompatibleEnum<PeerReceive>?
     /// `false` if desktop notifications for the peer are off, otherwise `nil`.
     public var notify: Bool?
@@ -38,7 +38,7 @@ public struct PeerView: JSONShape, Sendable, Equatable {
     /// fetched today.
     public var fetchLimit: Int64?
     public var fetchedToday: Int64?
-    /// The place for automatically fetched files; `nil` if none are fetched, or into the cache.
+    /// The destination of automatically fetched files; `nil` if no files are fetched, or if they are fetched into the cache.
     public var fetchTo: ForwardCompatibleEnum<PeerFetchTarget>?
     /// Maximum number of links of a hex that are opened in the browser when it arrives; `nil` for none.
     public var openLinks: Int?

@@ -21,7 +21,7 @@ public struct TrustRequest: JSONShape, Sendable, Equatable {
 
 /// The body of `POST /v1/peers/{peer}/takeover`.
 public struct TakeoverRequest: JSONShape, Sendable, Equatable {
-    /// The PEER whose place is taken.
+    /// The PEER to replace.
     public var from: String
 
     private enum CodingKeys: String, RequestKey {

@@ -68,7 +68,7 @@ public struct ListedLinkJSON: JSONShape, Sendable, Equatable {
     /// The same as `tags` and `note` of `LinkJSON`.
     public var tags: [String]?
     public var note: String?
-    /// The local id of the link's hex, and the number of the link in it, from 1. `hexlist open` takes these numbers.
+    /// The local id of the link's hex, and the number of the link in it, from 1. `hexlist open` accepts these numbers.
     public var hex: Int64
     public var number: Int
     public var unread: Bool

@@ -16,7 +16,7 @@ public struct SendOutcome: JSONCoded, Sendable, Equatable {
     /// The reason why the peer refused the hex: an error code of the protocol.
     public var code: String?
     public var message: String?
-    /// The numbers of the files that the hex offers to the peer; `nil` for a hex without files, and in a stream of hexes.
+    /// The counts of the files that the hex offers to the peer; `nil` for a hex without files, and in a stream of hexes.
     public var files: OutboxFiles?
 
     public init(

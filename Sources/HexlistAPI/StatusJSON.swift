@@ -120,7 +120,7 @@ public struct LocalSendStatus: JSONShape, Sendable, Equatable {
     public var state: ForwardCompatibleEnum<State>
     /// The TCP port for devices; `nil` if none is open.
     public var port: Int?
-    /// Why the port is not 53317, or the error.
+    /// The reason why the port is not 53317, or the error.
     public var reason: String?
     /// The SHA-256 of this machine's certificate, its identity for devices.
     public var fingerprint: Fingerprint?

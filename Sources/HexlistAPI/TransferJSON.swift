@@ -65,7 +65,7 @@ public struct TransferRequest: JSONShape, Sendable, Equatable {
     public var hex: Int64?
     /// Numbers of the hex's links, from 1. `nil` for all links, including those of the hexes inside, whose files go into subfolders.
     public var links: [Int]?
-    /// Whether the files of a hex go into a folder named after it, if more than one of them is in none of its folders.
+    /// Whether to create a folder named after the hex, if more than one of its files is in no folder.
     public var folder: Bool?
     /// The name of a service, and the path of a file or folder in it; used instead of a hex.
     public var service: String?

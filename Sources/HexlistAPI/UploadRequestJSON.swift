@@ -15,7 +15,7 @@ public struct UploadRequestView: JSONShape, Sendable, Equatable {
     public var size: Int64
     /// The names of the first files, with their folders. Derived from text of a peer.
     public var names: [String]
-    /// The time at which it is refused.
+    /// The time at which the request is refused if the user has not answered.
     public var until: Timestamp
 
     public init(id: Int, peer: PeerID, tag: PeerSummary, files: Int, size: Int64, names: [String], until: Timestamp) {

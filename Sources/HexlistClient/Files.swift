@@ -95,7 +95,7 @@ extension HexlistClient {
     /// Removes a finished transfer from the list.
     public func forgetTransfer(_ id: Int64) async throws -> ChangedJSON { try await connection.call(.DELETE, "/v1/transfers/\(id)") }
 
-    /// Requests the requests of devices to send files that wait for an answer.
+    /// Returns the requests of devices to send files that wait for the user's answer.
     public func uploadRequests() async throws -> Page<UploadRequestView> { try await connection.call(.GET, "/v1/upload-requests") }
 
     /// Accepts the files of a device.

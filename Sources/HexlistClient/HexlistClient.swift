@@ -127,7 +127,7 @@ extension HexlistClient {
 
     public func forget(_ peer: String) async throws -> PeerView { try await connection.call(.POST, Self.path(peer) + "/forget") }
 
-    /// Lets a peer take the place of another one: alias, settings, groups and waiting hexes. The other one is forgotten.
+    /// Transfers the alias, settings, groups and waiting hexes of a peer to another one, and deletes the record of the old peer.
     public func takeOver(from old: String, by peer: String) async throws -> PeerView {
         try await connection.call(.POST, Self.path(peer) + "/takeover", body: TakeoverRequest(from: old).jsonBytes)
     }
@@ -141,7 +141,7 @@ extension HexlistClient {
     ///   - receive: where hexes from this peer go; `nil` for no change.
     ///   - notify: whether hexes from this peer cause desktop notifications; `nil` for no change.
     ///   - fetchLimit: maximum bytes of automatic downloads per hex and per day, 0 for none; `nil` for no change.
-    ///   - fetchTo: the place for automatic downloads; `nil` for no change.
+    ///   - fetchTo: the destination of automatic downloads; `nil` for no change.
     ///   - openLinks: maximum number of links of a hex that are opened in the browser, 0 for none; `nil` for no change.
     ///   - pin: the PIN that a device requires, empty for none; `nil` for no change.
     public func setPeer(

@@ -17,7 +17,6 @@ public struct Clocks: Sendable {
         self.wall = wall
     }
 
-    /// The clocks of the system.
     public static let system = Clocks(monotonic: { ContinuousClock.now }) {
         var time = timespec()
         clock_gettime(CLOCK_REALTIME, &time)

@@ -27,7 +27,7 @@ public struct Annotations: Sendable, Equatable {
         }
     }
 
-    /// Returns the unknown members with other tags; empty if there are no members left.
+    /// Returns the unknown members with the given tags instead of the present ones; empty if no members are left.
     /// - Parameter extra: a JSON object; empty for none.
     public static func extra(_ extra: [UInt8], settingTags tags: [String]) -> [UInt8] {
         let members = (try? JSONValue(parsing: extra))?.members ?? []

@@ -13,7 +13,7 @@ public struct JSONScanner {
 
     public let base: UnsafePointer<UInt8>
     public let end: Int
-    /// The offset that is added to a position to get that of a `TextSlice`. It says where position 0 is in the frame or in the arena.
+    /// The offset that is added to a position to get that of a `TextSlice`. It is the location of position 0 in the frame or in the arena.
     @usableFromInline let origin: UInt32
 
     @inlinable

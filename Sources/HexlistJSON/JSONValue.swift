@@ -51,7 +51,6 @@ public struct JSONValue: Sendable {
         bytes = json.bytes[...]
     }
 
-    /// The empty object, `{}`.
     public static let emptyObject = JSONValue(checked: Array("{}".utf8)[...])
 
     public var text: String { String(decoding: bytes, as: UTF8.self) }

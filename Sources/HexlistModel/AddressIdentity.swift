@@ -1,5 +1,6 @@
 /// The identity of a link's address: a normalized form that is equal for addresses of the same page (Docs/Files.md, "Equal addresses").
-/// Only for comparison; the address is stored, shown and opened as it came. A change of the rules needs another `SearchDocument.format`.
+/// Only for comparison; the address is stored, shown and opened as it was received. A change of these rules requires a new
+/// `SearchDocument.format`.
 ///
 /// Normalizes addresses with the schemes of `defaultPorts`. Of any other address only the scheme is changed to lower case. Works on bytes,
 /// takes time proportional to the length plus the sorting of parameters, and never fails: an invalid part is kept as it is.
@@ -7,7 +8,7 @@ public enum AddressIdentity {
     private static let defaultPorts: [(scheme: String, port: String)] = [
         ("https", "443"), ("http", "80"), ("ftp", "21"), ("wss", "443"), ("ws", "80"),
     ]
-    /// Parameters that identify a visitor or a campaign, not a page: whole names, and beginnings of names.
+    /// Query parameters that identify a visitor or a campaign, not a page: complete names, and prefixes of names.
     private static let trackers = ["fbclid", "gclid", "igshid"].map { Array($0.utf8) }
     private static let trackerPrefixes = ["utm_", "mc_"].map { Array($0.utf8) }
     /// The beginning of a text fragment, which names a passage of the page.
@@ -105,7 +106,7 @@ public enum AddressIdentity {
         }
     }
 
-    /// Appends a fragment that names a page of its own, as `#!` and `#/` do. Any other fragment is a place in the page.
+    /// Appends a fragment that names a page of its own, as `#!` and `#/` do. Any other fragment is a position in the page.
     private static func append(fragment: ArraySlice<UInt8>, to identity: inout [UInt8]) {
         guard let first = fragment.first, first == UInt8(ascii: "!") || first == UInt8(ascii: "/") else { return }
         var encoded: [UInt8] = []
@@ -116,8 +117,8 @@ public enum AddressIdentity {
         identity += encoded[..<end]
     }
 
-    /// Appends bytes in one form of percent-encoding (RFC 3986, 6.2.2): unreserved characters as they are, others that URLs do not contain
-    /// as `%` with capital digits.
+    /// Appends bytes in one form of percent-encoding (RFC 3986, 6.2.2): escapes of unreserved characters are decoded, all other escapes get
+    /// capital digits, and bytes that are not printable ASCII are escaped.
     private static func appendEncoded(_ bytes: ArraySlice<UInt8>, to identity: inout [UInt8]) {
         var index = bytes.startIndex
         while index < bytes.endIndex {

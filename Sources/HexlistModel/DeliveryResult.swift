@@ -29,7 +29,8 @@ public enum DeliveryResult: Sendable, Equatable {
     /// Whether the peer has the hex.
     public var isDelivered: Bool { state?.isDelivered ?? false }
 
-    /// Whether the peer itself has the hex, so that nothing but the state has to be reported.
+    /// Whether the peer itself confirmed that it has the hex (`.stored`, `.held`, `.duplicate`), in contrast to the app of a device
+    /// (`.delivered`).
     public var isReceipt: Bool { if case .delivered = self { false } else { isDelivered } }
 
     /// Whether the refusal is temporary, so that the sender tries again later.

@@ -24,7 +24,6 @@ public struct TextSlice: Hashable, Sendable {
         bits = UInt64(count) << 32 | UInt64(place)
     }
 
-    /// The empty text.
     @inlinable public static var empty: TextSlice { TextSlice(frame: 0..<0) }
     @inlinable public var count: Int { Int(bits >> 32) }
     @inlinable public var isEmpty: Bool { count == 0 }
@@ -100,7 +99,7 @@ public struct HexContent: Sendable {
     public init(frame: [UInt8] = [], arena: [UInt8] = []) {
         self.frame = frame
         self.arena = arena
-        // Initialized here and not in the declarations, because then other modules would have to call a function for each default value.
+        // Set here and not by default values in the declarations, because other modules would then call a function for each default value.
         links = []
         children = []
         childLinks = []

@@ -29,8 +29,8 @@ public struct OutgoingBatch: Sendable, Equatable {
 public struct RowResult: Sendable, Equatable {
     public var id: Int64
     public var result: DeliveryResult
-    /// Whether no earlier row is waiting to be sent again after a refusal. The rows after the first refused one are refused only as a
-    /// consequence (`RefusalOrder`).
+    /// Whether this is the first temporary refusal since a row was last sent. The refusals of later rows are only its consequence
+    /// (`RefusalOrder`).
     public var isFirstRefused = false
 
     public init(id: Int64, _ result: DeliveryResult, isFirstRefused: Bool = false) {

@@ -14,8 +14,8 @@ public enum OutboxWait: String, Sendable, CaseIterable {
     case retry
     /// This machine is a stranger to the peer, and the row is larger than the peer's limit for frames of strangers.
     case trust
-    /// The user of the device has to answer. Only of devices.
+    /// The user of the device has to answer. Only for devices.
     case answer
-    /// The device requires a PIN, which is not set, or was wrong. Only of devices.
+    /// The device requires a PIN, which is not set, or was wrong. Only for devices.
     case pin
 }

@@ -13,7 +13,7 @@ public struct PeerChange: Sendable, Equatable {
     public var notify: Bool?
     /// Maximum bytes of offered files that are fetched automatically, per hex and per day; 0 disables fetching. `nil` for no change.
     public var fetchLimit: Int64?
-    /// The place for automatically fetched files; `nil` for no change.
+    /// The destination of automatically fetched files; `nil` for no change.
     public var fetchTo: PeerFetchTarget?
     /// Maximum number of links of a hex that are opened in the browser when it arrives; 0 for none. `nil` for no change.
     public var openLinks: Int?

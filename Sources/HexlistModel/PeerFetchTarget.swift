@@ -1,4 +1,4 @@
-/// The place for automatically fetched files of a peer.
+/// The destination of automatically fetched files of a peer.
 public enum PeerFetchTarget: String, CaseIterable, Sendable {
     /// The cache, from which files are deleted if space is needed.
     case cache

@@ -61,7 +61,8 @@ public enum ProtocolLimits {
     public static let children = 5_000
     /// Maximum levels of a hex. The top hex is level 1.
     public static let levels = 8
-    /// Name of the `Hello` feature of peers that support inner hexes (`children`). Other peers are sent the same bytes.
+    /// Name of the `Hello` feature of peers that support inner hexes (`children`). Other peers receive the same JSON, and keep `children`
+    /// as an unknown member.
     public static let treeFeature = "tree"
     /// Maximum UTF-8 bytes of one string in a wrapper or hex.
     public static let stringBytes = 64 << 10

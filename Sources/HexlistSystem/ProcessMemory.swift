@@ -4,7 +4,6 @@ internal import CLinux
     internal import Glibc
 #endif
 
-/// The memory of this process.
 public enum ProcessMemory {
     /// Limits the freed memory that malloc keeps: 1 MiB at the end of the heap, and no blocks of 256 KiB or more. Must be called before
     /// large allocations.

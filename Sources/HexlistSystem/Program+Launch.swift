@@ -6,7 +6,7 @@ internal import CLinux
 
 extension Program {
     /// Starts the program in a new session, without this process's descriptors, and does not wait for its end. It continues after this
-    /// process has ended. Until then it takes a thread, which removes it from the process table.
+    /// process has ended. While both run, a thread of this process waits for its end, to remove it from the process table.
     /// - Parameter environment: the complete environment, as `NAME=value`.
     /// - Throws: the error if it cannot be started.
     public func launch(environment: [String]) throws(SystemError) {
