@@ -14,7 +14,7 @@ public protocol Courier: AnyObject {
     var frameLimit: Int { get }
     /// The rows that were sent and have no result yet.
     var inFlight: Set<Int64> { get }
-    /// Whether sending takes one of the slots that bound the number of peers that are sent to at a time.
+    /// Whether sending requires a slot (`SendSlots`).
     var takesSlot: Bool { get }
     /// The reason why the rows in flight wait; `nil` if they are being sent.
     var wait: CourierWait? { get }
@@ -25,7 +25,7 @@ public protocol Courier: AnyObject {
     func send(_ batch: [OutgoingHex])
     /// Flushes buffered writes immediately instead of at the end of the event loop's tick.
     func flush()
-    /// Closes the courier. Called when the peer expects a hex again that it refused temporarily, and that hex is no longer queued.
+    /// Closes the courier. Called when the peer waits for a hex that it refused temporarily, but that hex is no longer queued.
     func close()
     /// Stops sending rows that the user cancelled, if that is still possible. Reports a result for each stopped row.
     func withdraw(_ rows: Set<Int64>)

@@ -14,7 +14,7 @@ final class DeliveryLink {
     var isReaching = false
     /// Whether there may have been queued rows when the last courier ended.
     var endedWithRows = true
-    /// Fires at the end of a pause.
+    /// The timer for the end of a pause.
     let resumption: DeadlineTimer
     /// The row in flight whose time until its result is being measured, and the instant at which it was sent.
     var measured: (row: Int64, at: ContinuousClock.Instant)?

@@ -3,8 +3,8 @@ public import HexlistModel
 import Logging
 public import NIOCore
 
-/// Schedules the delivery of outbox rows to peers: a peer is sent to while it has a slot (`SendSlots`) and no pause. `PeerDelivery` selects its
-/// rows.
+/// Schedules the delivery of outbox rows to peers: hexes are sent to a peer while it has a slot (`SendSlots`) and no pause. `PeerDelivery`
+/// selects its rows.
 ///
 /// Confined to the event loop of its host.
 public final class DeliveryScheduler {
@@ -21,7 +21,7 @@ public final class DeliveryScheduler {
     let clocks: Clocks
 
     /// - Parameters:
-    ///   - peers: maximum number of peers that are sent to at a time.
+    ///   - peers: maximum number of peers to which hexes are sent at the same time.
     ///   - window: the limit on hexes in flight to each peer.
     public init(concurrentPeers peers: Int, _ window: CourierWindow, on eventLoop: any EventLoop, _ clocks: Clocks) {
         self.window = window

@@ -17,7 +17,7 @@ struct PeerDelivery: Sendable {
         case send(OutgoingHex)
         /// Reject the row as `tooLarge`: it exceeds the limit of trusted peers.
         case reject(Int64)
-        /// Close the courier: the peer expects a hex again that it refused temporarily, and that hex is no longer queued.
+        /// Close the courier: the peer waits for a hex that it refused temporarily, but that hex is no longer queued.
         case end
         /// Nothing to do until the next event.
         case wait
@@ -288,7 +288,7 @@ struct PeerDelivery: Sendable {
 
     // MARK: Results
 
-    /// Handles results of rows. The caller writes the returned ones to the store and then calls `written`.
+    /// Handles results of rows. The caller writes the returned results to the store and then calls `written`.
     /// - Parameter isCurrent: whether they came on the courier that is used.
     /// - Returns: the results, with the first refused row marked.
     mutating func settled(_ rows: [RowResult], isCurrent: Bool, now: Instant) -> [RowResult] {

@@ -1,6 +1,7 @@
 import HexlistModel
 
-/// A limit on the number of peers that are sent to at once. Other peers wait for a slot in a FIFO queue (Docs/Protocol.md, "Delivery").
+/// Limits the number of peers to which hexes are sent at the same time. Other peers wait for a slot in a FIFO queue (Docs/Protocol.md,
+/// "Delivery").
 struct SendSlots: Sendable {
     typealias Instant = ContinuousClock.Instant
 
@@ -65,7 +66,7 @@ struct SendSlots: Sendable {
         return granted.filter { now >= $0.value.end(timeouts) }.map(\.key)
     }
 
-    /// Releases the slot of a peer, or its place in the queue.
+    /// Releases the slot of a peer, or its position in the queue.
     /// - Returns: the peer that may request the free slot.
     mutating func release(_ peer: PeerID) -> PeerID? {
         waiting.removeAll { $0 == peer }

@@ -131,7 +131,7 @@ public final class TrackedSend: @unchecked Sendable {
 
     // MARK: Reports
 
-    /// Takes the failed rows that were not reported yet.
+    /// Removes and returns the failed rows that were not reported yet.
     public func takeFailures() -> [Int64] {
         defer { failures = [] }
         return failures

@@ -270,8 +270,8 @@ struct ProbeSchedule: Sendable {
     var allowance = DirectoryTimes.announcedProbes
     var allowanceAt: ContinuousClock.Instant?
 
-    /// Takes a token. The balance may become negative, but has a lower bound, so that endless announcements delay the next probe by 20 s at
-    /// most.
+    /// Consumes a token. The balance may become negative, but has a lower bound, so that endless announcements delay the next probe by 20 s
+    /// at most.
     mutating func spend() { allowance = max(allowance - 1, -DirectoryTimes.announcedProbes) }
 
     /// Adds the tokens earned since the last call, and returns the time when a token is available.

@@ -1,7 +1,6 @@
 import DequeModule
 import HexlistModel
 
-/// The target of a probe.
 enum ProbeTarget: Hashable, Sendable {
     /// All endpoints of a peer without a session.
     case peer(PeerID)
@@ -75,7 +74,7 @@ struct ProbeQueue: Sendable {
 
     mutating func remove(_ target: ProbeTarget) { queuedUrgency[target] = nil }
 
-    /// Takes the next target and a token; `nil` if none waits or no token is available.
+    /// Removes and returns the next target, and consumes a token; `nil` if none waits or no token is available.
     mutating func next(now: ContinuousClock.Instant) -> ProbeTarget? {
         refill(now: now)
         for urgency in order() where hasToken(urgency) {

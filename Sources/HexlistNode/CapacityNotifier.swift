@@ -89,7 +89,7 @@ final class CapacityNotifier {
     /// Postpones the notice to a peer that went away, or could not be dialled.
     func peerLeft(_ peer: PeerID, _ host: isolated some CapacityNotifierHost) { if pending[peer] == .now { notifyLater(peer, host) } }
 
-    /// Takes the notice to a peer after its Hello.
+    /// Removes the pending notice to a peer that sent a Hello.
     /// - Returns: whether to send another Hello.
     func take(_ peer: PeerID) -> Bool { pending.removeValue(forKey: peer) != nil }
 

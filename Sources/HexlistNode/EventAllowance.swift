@@ -67,10 +67,10 @@ struct EventAllowance: Sendable {
         counts[source] = count
     }
 
-    /// Takes the omissions of minutes that are over; each is returned once.
+    /// Removes and returns the omissions of minutes that are over.
     mutating func takeDue(now: Instant) -> [OmittedEvents] { takeOmittedEvents { now - $0.minute >= Self.minute } }
 
-    /// Takes all omissions so far.
+    /// Removes and returns all omissions so far.
     mutating func takeAll() -> [OmittedEvents] { takeOmittedEvents { _ in true } }
 
     private mutating func takeOmittedEvents(where isDue: (Count) -> Bool) -> [OmittedEvents] {

@@ -4,7 +4,7 @@ public import HexlistModel
 import HexlistStore
 import HexlistTransfers
 
-// Guests: senders without a key, which only send.
+// Guests: senders without a key.
 
 extension Peers {
     /// Finds the sender of hexes as a user names it: a peer (`PeerReference`) or a guest. A whole UUID need not belong to a known peer,

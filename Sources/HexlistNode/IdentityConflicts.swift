@@ -42,8 +42,8 @@ final class IdentityConflicts {
         node.notifyWatchers()
     }
 
-    /// Records the report of a peer that another machine has this machine's identity: it ends its sessions with both. Reports of strangers
-    /// are ignored; those of trusted peers are shown, and have no other effect.
+    /// Records the report of a peer that another machine has this machine's identity: the peer ends its sessions with both machines.
+    /// Reports of strangers are ignored; those of trusted peers are shown, and have no other effect.
     func sessionEnded(with peer: PeerID, _ end: Session.EndReason, _ node: isolated Node) {
         guard case .peer(.conflict, _) = end, node.registry.isTrusted(peer) else {
             witnesses.remove(peer)
@@ -54,7 +54,7 @@ final class IdentityConflicts {
         node.events.record(.conflictIdentity, peer: node.id, data: ["own": "true", "toldBy": "\(peer)"], from: .comings(of: peer), node)
     }
 
-    /// Drops the report of a witness if its new session lives for 3 s: while it sees a conflict, it ends sessions right after Hello.
+    /// Drops the report of a witness if its new session lives for 3 s: while a witness sees a conflict, it ends sessions right after Hello.
     func sessionOpened(_ session: PeerSession, with peer: PeerID, _ node: isolated Node) {
         guard witnesses.contains(peer) else { return }
         node.eventLoop.scheduleTask(in: .seconds(3)) { [weak node] in

@@ -9,7 +9,7 @@ extension Node {
         guard !isStopping else { return }
         if case .woke = event {
             logger.info("the machine woke from sleep")
-            // Sessions that their peers ended meanwhile are closed at once.
+            // Ends the sessions whose timeouts passed during the sleep.
             for session in sessions.values { session.timePassed() }
             devices.woke(self)
         }

@@ -21,7 +21,7 @@ extension Node {
         }
     }
 
-    /// Stores hexes. Their results come later, on the loop, once the transaction is durable.
+    /// Stores hexes, and calls `completion` on the event loop once the transaction is durable.
     func keep(
         _ batch: [IncomingHex], from sender: Sender, then completion: @escaping @Sendable (isolated Node, [DeliveryResult]) -> Void
     ) {

@@ -236,7 +236,7 @@ public actor Node {
         transfers.tidy()
     }
 
-    /// Runs `work` isolated to the node, for callers outside that need several of its members.
+    /// Runs `work` isolated to the node, for callers outside the actor that need several of its members.
     nonisolated func perform<Value: Sendable>(_ work: @Sendable (isolated Node) async throws -> Value) async rethrows -> Value {
         try await work(self)
     }

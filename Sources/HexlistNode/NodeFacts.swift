@@ -5,7 +5,7 @@ public import HexlistWire
 /// Facts about a node and its network, for `hexlist doctor`.
 public struct NodeFacts: Sendable {
     public var status: NodeStatus
-    /// The addresses it listens on; empty for all interfaces.
+    /// The addresses on which the node listens; empty for all interfaces.
     public var listen: [String]
     /// The bytes that are kept free on the store's disk.
     public var diskReserveBytes: Int

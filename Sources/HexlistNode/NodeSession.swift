@@ -18,7 +18,7 @@ struct SessionDial: Sendable {
 final class NodeSession: SessionDelegate, @unchecked Sendable {
     enum NameUpdateDelay {
         case quiet
-        /// Another Hello came meanwhile.
+        /// Another Hello arrived meanwhile.
         case hadHello
     }
 
@@ -57,7 +57,7 @@ final class NodeSession: SessionDelegate, @unchecked Sendable {
     func hasWork(for session: PeerSession) -> Bool { node.assumeIsolated { $0.hasWork(for: session.peer) } }
     func mayGiveWay(_ session: PeerSession) -> Bool {
         node.assumeIsolated { node in
-            // The session of a pairing never gives way.
+            // A session that a pairing or an identity check needs is not ended in favour of another one.
             !(session.peer.map(node.pairingDriver.coordinator.concerns) ?? false || node.duplicates.isWitness(session))
         }
     }

@@ -4,7 +4,7 @@ import HexlistEventLoop
 public import HexlistModel
 import HexlistStore
 
-/// Pairing, as the user controls it.
+/// The pairing commands of the user.
 public struct PairingCommands: Sendable {
     let node: Node
 
@@ -63,7 +63,7 @@ public struct PairingCommands: Sendable {
         }
     }
 
-    /// Finds a peer to pair with. While this machine hides, an announced stranger counts too, because its identity is not probed.
+    /// Finds a peer to pair with. While this machine hides, announced strangers are found too, although their identity was not probed.
     /// - Throws: as `Peers.resolve`.
     public func resolve(_ text: String) async throws -> PeerID {
         do {

@@ -39,7 +39,7 @@ final class PairingDriver {
             frame, from: peer, on: ObjectIdentifier(session), canAnswer: session.connection.isWritable, freshNonce: .random(),
             now: node.clocks.now)
         if case .refuse? = actions.first {
-            // Not through `execute`, because refusals of many frames are coalesced.
+            // Does not use `execute`, because the session coalesces the refusals of many frames.
             session.refuse(frame)
         } else {
             execute(actions, node)

@@ -16,9 +16,9 @@ final class PeerRegistry {
 
     /// The records of Hexlist peers in the store: trust, alias, counters. Strangers without hexes have none.
     private var records: [PeerID: PeerRecord] = [:]
-    /// The records of devices, apart from the others so that their trust never counts for a session.
+    /// The records of devices, apart from the others so that their trust never applies to a session.
     private(set) var devices: [PeerID: PeerRecord] = [:]
-    /// The records of guests, which only send.
+    /// The records of guests, which have no key.
     private(set) var guests: [PeerID: PeerRecord] = [:]
     /// The proven keys, also of peers without a record: at most `keysBound`, and those of listed peers.
     private(set) var keys: [PeerID: Fingerprint] = [:]

@@ -5,7 +5,7 @@ public import HexlistModel
 import HexlistSession
 import HexlistStore
 
-/// The peers of a node as its user lists, names and trusts them.
+/// Lists the peers of a node, and changes their names, trust and settings for the user.
 public struct Peers: Sendable {
     let node: Node
 
@@ -96,9 +96,9 @@ public struct Peers: Sendable {
         }
     }
 
-    /// Lets a trusted peer take the place of another one with the same owner, because the machine was reinstalled: moves alias, settings,
-    /// groups and waiting hexes, and forgets the other peer.
-    /// - Throws: `HexlistError` `badRequest` if the peer is not trusted, or the other one is online.
+    /// Replaces a peer by the trusted peer that is the same machine after a reinstallation: moves alias, settings, groups and waiting
+    /// hexes, and forgets the old peer.
+    /// - Throws: `HexlistError` `badRequest` if the new peer is not trusted, or the old one is online.
     public func takeOver(from old: PeerID, by new: PeerID) async throws -> PeerView {
         try await node.perform { node in
             await node.registry.reload(node)

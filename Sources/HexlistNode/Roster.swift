@@ -41,7 +41,7 @@ public struct Roster: Sendable {
     /// Entries per transaction, so that other writes need not wait for all of them.
     private static let batchSize = 500
 
-    /// Imported peers between two yields of the event loop to sessions and deliveries.
+    /// Number of imported peers after which sessions and deliveries may use the event loop.
     private static let yieldInterval = 50
 
     private static func imported(_ peer: PeerID, _ node: isolated Node) {

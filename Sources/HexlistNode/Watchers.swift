@@ -37,7 +37,7 @@ final class Watchers: Sendable {
 
     /// Ends all streams, also those created later.
     func finish() {
-        // Outside the lock, because `onTermination` takes it.
+        // Ends the streams outside the lock, because `onTermination` acquires it.
         let ended = state.withLock { state in
             defer { state = State(isFinished: true) }
             return state.all

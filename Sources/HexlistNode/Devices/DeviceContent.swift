@@ -14,7 +14,7 @@ struct DeviceContent: Sendable {
         case offer(OfferRow)
     }
 
-    /// The files of the request. A text is a single file with a preview, which a device may have uploaded all the same.
+    /// The files of the request. A text is a single file with a preview; a device may request its upload nevertheless.
     private(set) var files: [(file: DeviceFile, body: Body)] = []
     /// The number of links to files that the device cannot fetch, such as those of other peers.
     private(set) var unreachable = 0
@@ -22,7 +22,7 @@ struct DeviceContent: Sendable {
     enum Fault: Error, Equatable {
         /// The body is not the JSON of a hex.
         case invalid
-        /// A file is not on offer to the device any more.
+        /// A file is no longer offered to the device.
         case notOffered(String)
     }
 
@@ -73,7 +73,7 @@ struct DeviceContent: Sendable {
                         modified: Timestamp(milliseconds: row.modified).description), .offer(row)
                 ))
         }
-        // The description alone is not worth a file.
+        // A hex that has only a description gets no file.
         if hasLinks { add(BookmarkHTML.write(tree), id: ids[files.count], name: "links.html", type: "text/html") }
     }
 

@@ -49,7 +49,7 @@ struct DeviceHex {
         content.setSender(sender, name: name)
         content.hexDescription = content.add(tree[0].title.description)
         content.links = tree[0].files.map { link(to: $0, sender, makeOffer(), &content) }
-        // Level by level, so that each hex follows its parent and the children of one hex are consecutive.
+        // Adds the nested hexes level by level, so that each hex follows its parent and the children of one hex are consecutive.
         var waiting: [(folder: Int, child: Int?)] = [(0, nil)]
         var next = 0
         while next < waiting.count {

@@ -22,7 +22,8 @@ extension HexContent {
         senderName = add(PeerName.cut(name, bytes: ProtocolLimits.nameBytes))
     }
 
-    /// Adds a text: its addresses become links, and the rest becomes the description. A text with too many addresses stays whole.
+    /// Adds a text: its addresses become links, and the rest becomes the description. A text with more than `limit` addresses becomes the
+    /// description unchanged.
     /// - Parameter limit: maximum number of links.
     mutating func addText(_ text: String, limit: Int = ProtocolLimits.links) {
         let found = LinkText(text)

@@ -33,7 +33,7 @@ extension Devices {
         return true
     }
 
-    /// Handles the first proof of a device since it was away.
+    /// Handles the return of a device: its first proof after it was away.
     func cameUp(_ device: Fingerprint, _ node: isolated Node) {
         let peer = device.peerID
         node.deliver { deliveries, _ in deliveries.peerIsBack(peer) }
@@ -56,7 +56,7 @@ extension Devices {
         waitingChanged(node)
     }
 
-    /// Handles new rows: devices that are away are looked for.
+    /// Adds the devices of new rows to `waiting`, so that the directory announces this machine and probes for them.
     func rowsQueued(for peers: [PeerID], _ node: isolated Node) {
         let devices = peers.filter { node.registry.devices[$0] != nil }
         guard !devices.isEmpty else { return }
@@ -80,6 +80,6 @@ extension Devices {
         apply(.waiting(Set(waiting.compactMap { trusted($0, node) })), node)
     }
 
-    /// The user has set or deleted the PIN of a device.
+    /// Handles a PIN that the user set or deleted.
     func pinChanged(to pin: String?, of peer: PeerID, _ node: isolated Node) { couriers[peer]?.pinChanged(to: pin, node) }
 }

@@ -134,7 +134,7 @@ final class Devices {
         if mode != .off { apply(.announce, node) }
     }
 
-    /// Announces this machine and probes stale devices, because a user looks at the list.
+    /// Announces this machine and probes stale devices, because the user looks at the list of peers.
     func looked(_ node: isolated Node) {
         if mode != .off { apply(.looked, node) }
     }
@@ -158,7 +158,7 @@ final class Devices {
     }
 
     /// Records that a device proved its certificate by a request of its own.
-    /// - Parameter info: its description in the request; it counts only if it claims that certificate.
+    /// - Parameter info: the description in the request; ignored unless it has the fingerprint of that certificate.
     func proved(_ certificate: DeviceCertificate, at address: IPAddress, info: DeviceInfo?, _ node: isolated Node) {
         let claimed = info?.fingerprint == certificate.fingerprint ? info : nil
         if let info, info.fingerprint != certificate.fingerprint {

@@ -67,7 +67,7 @@ final class LocalSendCourier: Courier, @unchecked Sendable {
         }
     }
 
-    /// A device has no slot: its user may take minutes to answer, and a Hexlist peer never waits for a device.
+    /// Needs no slot: the user of the device may take minutes to answer, and Hexlist peers must not wait for that.
     var takesSlot: Bool { false }
 
     var wait: CourierWait? {
@@ -123,7 +123,7 @@ final class LocalSendCourier: Courier, @unchecked Sendable {
 
     // MARK: Events
 
-    /// The user has set or deleted the PIN of the device.
+    /// Handles a PIN that the user set or deleted.
     func pinChanged(to pin: String?, _ node: isolated Node) { change(node) { $0.pinChanged(to: pin) } }
 
     /// Ends the courier. The hex in flight is sent again later.
@@ -316,7 +316,7 @@ extension DeviceReply {
 }
 
 extension DeviceDialResult {
-    /// The failures that say something about an address of a device; `nil` for others.
+    /// Converts a fault that concerns an address of the device; `nil` for any other fault.
     fileprivate init?(_ fault: DeviceRequestFault) {
         switch fault {
         case .otherCertificate(let other): self = .otherCertificate(other)

@@ -3,7 +3,7 @@ import HexlistLocalSend
 import HexlistModel
 import NIOCore
 
-/// The requests of devices to send files, as the user answers them.
+/// Lists, accepts and refuses the requests of devices to send files.
 public struct UploadRequestCommands: Sendable {
     let node: Node
 

@@ -22,7 +22,7 @@ final class FolderRoute {
     private static let retryTime = Duration.seconds(60)
     /// The time after which a receipt that cannot be posted is abandoned. The sender then posts its rows again.
     private static let receiptTime = Duration.seconds(600)
-    /// The time after an identity conflict for which the peer gets no letters.
+    /// The time after an identity conflict during which no letters are posted to the peer.
     private static let conflictTime = Duration.seconds(24 * 3_600)
 
     private let mailbox: Mailbox
@@ -281,7 +281,7 @@ final class FolderRoute {
             return (postings, due, mailbox.hasMailbox(peer))
         } then: { [peers] route, result, node in
             guard case .success(let (postings, due, hasMailbox)) = result else { return route.post(peers, retries: true, node) }
-            // Nothing else changes the postings while `work` runs.
+            // No other code changes the postings while `work` runs.
             route.postings[peer] = postings
             if !due.isEmpty { route.repeated[peer, default: []] += due }
             if postings != known { route.keepPostings(of: peer, node) }

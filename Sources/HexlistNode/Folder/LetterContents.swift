@@ -58,7 +58,7 @@ struct LetterContents: Sendable {
     /// Whether the letter gets a receipt: it has hexes, or frames that might have been hexes.
     var isReceiptOwed: Bool { !isMalformed && (!hexes.isEmpty || !rejected.isEmpty) }
 
-    /// The receipts of the letter; `nil` if a hex was refused temporarily, so that the letter has to be stored again later.
+    /// The receipts of the letter; `nil` if a hex was refused temporarily, so that the letter has to be processed again later.
     /// - Parameter results: those of `hexes`.
     func receipts(of envelope: Envelope.ID, _ results: [DeliveryResult]) -> [Receipt]? {
         guard results.count == hexes.count, !results.contains(where: \.isTemporary) else { return nil }

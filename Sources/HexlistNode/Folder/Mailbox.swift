@@ -3,7 +3,7 @@ import HexlistFiles
 import HexlistModel
 import HexlistTransport
 
-/// This machine's mailbox in a shared folder, and those of its peers. Blocks; for the file threads.
+/// This machine's mailbox in a shared folder, and those of its peers. Blocks; runs on the file threads.
 struct Mailbox: Sendable {
     private static let cardName = "card.hxc"
     /// Maximum number of envelopes that are read at once. No more are read once their hexes weigh `ProtocolLimits.sessionWeight`.
@@ -44,7 +44,7 @@ struct Mailbox: Sendable {
     /// The envelopes in the own mailbox, in the order of their names.
     struct Arrivals: Sendable {
         var letters: [Arrival] = []
-        /// Files that are not letters of trusted peers.
+        /// The files to remove, because they are not letters of trusted peers.
         var removals: [String] = []
         var hasMore = false
     }
@@ -64,7 +64,7 @@ struct Mailbox: Sendable {
                 arrivals.hasMore = true
                 break
             }
-            // A file that cannot be read does not keep the others from being read.
+            // A file that cannot be read is skipped, so that the others are read.
             guard let content = (try? folder.read(file, in: own.description, sizes: 0...Envelope.sizes.upperBound)) ?? nil else { continue }
             do throws(EnvelopeFault) {
                 let letter = try opener.open(content.bytes, now: now, trust: trust)

@@ -39,7 +39,7 @@ extension Outbox {
         return tagged(try await withFiles(try await outcomes(of: rows, tracked, bytes: bytes), of: hex))
     }
 
-    /// Adds the numbers of the offered files.
+    /// Adds the counts of the offered files.
     private func withFiles(_ outcomes: [SendOutcome], of hex: PreparedHexes) async throws -> [SendOutcome] {
         guard !hex.offers(0).isEmpty else { return outcomes }
         let files = try await store.read { try $0.outboxFiles(outcomes.map(\.outboxID)) }
@@ -144,7 +144,7 @@ extension Outbox {
 
     /// Returns the outcomes of the rows of a single hex.
     private func outcomes(of rows: [SendOutcome], _ send: TrackedSend, bytes: Int) async throws -> [SendOutcome] {
-        // The reasons of rows that were not delivered are in the store, and the codes of devices.
+        // Rows that were not delivered, and rows of devices, are read from the store, which has their reasons and codes.
         let isDelivered = !rows.contains { isDevice($0.peer) } && rows.allSatisfy { (send.delivered[$0.outboxID] ?? $0.state).isDelivered }
         let ids = rows.map(\.outboxID)
         var latest = isDelivered ? rows : try await store.read { try $0.outboxRows(ids) }.map { SendOutcome($0) }

@@ -169,14 +169,15 @@ extension Outbox {
         return counts
     }
 
-    /// Takes the failed rows that were not reported yet, with their lines.
+    /// Removes and returns the failed rows that were not reported yet, with their lines.
     public func takeFailures(of bulk: OutgoingSend) async throws -> [(line: Int?, outcome: SendOutcome)] {
         let ids = bulk.tracked.takeFailures()
         guard !ids.isEmpty else { return [] }
         return try await store.read { try $0.outboxRows(ids) }.map { (bulk.tracked.line(of: $0.id), SendOutcome($0)) }
     }
 
-    /// Takes the next rows that were not reported yet, in the order in which they were accepted, up to the first incomplete one.
+    /// Removes and returns the next rows that were not reported yet, in the order in which they were accepted, up to the first incomplete
+    /// one.
     /// - Parameters:
     ///   - all: whether to take incomplete rows too.
     ///   - limit: maximum number of rows.
