@@ -14,7 +14,6 @@ public struct SharePath: Sendable, CustomStringConvertible {
     /// The names of the path; empty for the root of the share.
     public let names: [String]
 
-    /// The root of the share.
     public static let root = SharePath(unchecked: [])
 
     private init(unchecked names: [String]) { self.names = names }

@@ -276,7 +276,6 @@ public struct TransferQueue: Sendable {
         return advance(now)
     }
 
-    /// Handles the end of an attempt.
     public mutating func ended(_ attempt: TransferAttemptID, _ result: AttemptResult, now: Instant) -> [Action] {
         guard let id = slots.leave(attempt) ?? received.removeValue(forKey: attempt), var entry = entries[id] else { return [] }
         if result != .preempted { entry.isSmall = false }

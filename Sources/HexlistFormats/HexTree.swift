@@ -83,7 +83,7 @@ public struct HexTree: Sendable, Equatable {
     /// Links with the address of an earlier link (`AddressIdentity`).
     public struct RepeatedAddresses: Sendable, Equatable {
         public var count = 0
-        /// The first of them, at most 5.
+        /// The first repeated addresses, at most 5.
         public var first: [String] = []
 
         public init() {}

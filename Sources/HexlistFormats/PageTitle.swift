@@ -1,6 +1,6 @@
 public import HexlistModel
 
-/// Finds the title of a web page in the beginning of its HTML. Pure: the caller adds the bytes as they arrive.
+/// Finds the title of a web page in the beginning of its HTML. Performs no IO: the caller adds the bytes as they arrive.
 ///
 /// UTF-8, UTF-16 and Windows-1252 (Latin-1) are supported, as the byte order mark, the header or the page declares. Without a declaration,
 /// bytes that are not UTF-8 are read as Windows-1252, as browsers do. A title in another encoding is used only if it is valid UTF-8.
@@ -15,7 +15,7 @@ public struct PageTitle: Sendable {
     private enum Encoding { case utf8, utf16(isBigEndian: Bool), latin, unknown }
 
     private var bytes: [UInt8] = []
-    /// The number of bytes in which an end was searched.
+    /// The number of bytes that were searched for an end tag.
     private var searched = 0
     /// The number of bytes from which the page is scanned again. It grows with the page, so that all scans together take linear time.
     private var nextScan = 0
@@ -38,7 +38,7 @@ public struct PageTitle: Sendable {
         defer { searched = bytes.count }
         let start = max(0, searched - 8)
         guard bytes.count < Self.pageBytes else { return false }
-        // A mark may be in a comment or a script.
+        // The tag may be inside a comment or a script, so a scan decides.
         guard bytes.count >= nextScan, ["</title", "<body"].contains(where: { Self.first($0, in: bytes[start...]) != nil }) else {
             return true
         }
@@ -110,20 +110,21 @@ public struct PageTitle: Sendable {
         return value.isEmpty ? nil : String(decoding: value.map(ASCII.lowercased), as: UTF8.self)
     }
 
-    /// Invalid parts become U+FFFD.
+    /// Converts UTF-16 to UTF-8. Invalid parts become U+FFFD.
     private static func utf8(_ bytes: ArraySlice<UInt8>, isBigEndian: Bool) -> [UInt8] {
         Array(String(decoding: DecodedText.units(of: bytes, isBigEndian: isBigEndian), as: UTF16.self).utf8)
     }
 
     // MARK: Markup
 
-    /// Elements in whose content `<title>` is no title of the page.
+    /// Elements whose inner `<title>` is not the title of the page.
     private static let skipped: [StaticString] = ["script", "style", "noscript", "template", "svg"]
 
     private enum Scan {
         /// The content of the first element `title`, before character references are decoded.
         case closed(ArraySlice<UInt8>)
-        /// More bytes of the page may change the result. The content so far, if it has begun, or the beginning of a very long one.
+        /// More bytes of the page may change the result. The value is the title so far, or the beginning of a very long one; `nil` if it
+        /// has not begun.
         case open(ArraySlice<UInt8>?)
         case none
 
@@ -136,7 +137,7 @@ public struct PageTitle: Sendable {
         }
     }
 
-    /// Linear time.
+    /// Runs in linear time.
     private static func scan(_ page: [UInt8]) -> Scan {
         var at = page.startIndex
         while let open = page[at...].firstIndex(of: UInt8(ascii: "<")) {

@@ -96,10 +96,10 @@ public actor FileTransfers: EventLoopActor {
 
 /// Handles events of the node, reported on its event loop.
 extension FileTransfers {
-    /// A session with a peer that serves files was opened.
+    /// Handles a new session with a peer that serves files.
     public nonisolated func peerCame(_ peer: PeerID) { assumeIsolated { $0.fetching.peerCame(peer, $0) } }
 
-    /// The last session with a peer ended.
+    /// Handles the end of the last session with a peer.
     public nonisolated func peerWent(_ peer: PeerID) {
         assumeIsolated { transfers in
             transfers.fetching.peerWent(peer, transfers)
@@ -107,7 +107,7 @@ extension FileTransfers {
         }
     }
 
-    /// A peer was discovered, so it can be dialled.
+    /// Handles the discovery of a peer, which can be dialled now.
     public nonisolated func peerIsUp(_ peer: PeerID) { assumeIsolated { $0.fetching.kick(peer, $0) } }
 
     public nonisolated func trustEnded(_ peer: PeerID) {

@@ -15,7 +15,7 @@ public struct DeviceFiles: Sendable {
 
     public var folder: ArrivalFolder { pool.arrivals }
 
-    /// Returns the records whose files exist, and deletes those of a session of which none does.
+    /// Returns the records whose files exist. Deletes the records of the session if none of its files exists.
     public func present(_ rows: [ArrivalRow]) throws -> [ArrivalRow] {
         let present = rows.filter { pool.hasFile(ArrivedFile($0), in: folder) }
         if present.isEmpty, let session = rows.first?.session { try store.dropArrivals(of: session) }
@@ -38,7 +38,7 @@ public struct DeviceFiles: Sendable {
         } != nil
     }
 
-    /// Deletes the files of sessions without a record, which a kill has left.
+    /// Deletes the files of sessions without a record, left by a killed process.
     public func removeOthers() throws {
         let known = Set(try store.readSync { try $0.arrivals() }.map(\.session))
         for session in folder.sessions() where !known.contains(session) { folder.remove(session) }

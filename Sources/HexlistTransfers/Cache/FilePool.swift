@@ -98,7 +98,7 @@ final class FilePool: Sendable {
         return hex
     }
 
-    /// Whether an arrived file exists: in its folder, or where `adopt` has moved it. After a restore of a backup it does not.
+    /// Whether an arrived file exists: in its folder, or elsewhere in the pool. After a backup was restored, it may be missing.
     func hasFile(_ file: ArrivedFile, in folder: ArrivalFolder) -> Bool {
         folder.contains(file.file, of: file.session) || kept.open(file.sha256, name: Self.name(of: file)) != nil || open(file.sha256) != nil
     }

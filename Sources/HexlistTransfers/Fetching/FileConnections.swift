@@ -20,7 +20,8 @@ final class FileConnections {
 
     /// Peers that serve files and have a session.
     private var connectedPeers: Set<PeerID> = []
-    /// Peers that could not be dialled, but that dialled on request. Until they disconnect, dialling is skipped and they are asked at once.
+    /// Peers that could not be dialled, but that dialled on request. Until they disconnect, dialling is skipped and they are asked to dial
+    /// at once.
     private var firewalledPeers: Set<PeerID> = []
     /// Open connections without a request in progress, by peer.
     private var idle: [PeerID: [FileClientConnection]] = [:]
@@ -86,7 +87,7 @@ final class FileConnections {
         idle[peer, default: []].append(connection)
     }
 
-    /// Passes the connection that small files in one slot of the queue share to `done`.
+    /// Passes to `done` the connection that small files in one slot of the queue share.
     func share(_ run: TransferAttemptID, _ place: Int, of peer: PeerID, _ host: isolated FileTransfers, _ done: @escaping Connected) {
         shared.join(run, place, of: peer, host, done)
     }

@@ -147,7 +147,7 @@ final class FileFetching {
 
     // MARK: Peers
 
-    /// A session with a peer that serves files was opened.
+    /// Handles a new session with a peer that serves files.
     func peerCame(_ peer: PeerID, _ host: isolated FileTransfers) {
         host.connections.peerCame(peer)
         lists.peerCame(peer, true)
@@ -198,7 +198,7 @@ final class FileFetching {
             }
         }
         if !toRead.isEmpty { read(toRead, host) }
-        // Preempted last, because each end of an attempt causes further actions.
+        // Ends preempted attempts last, because each end of an attempt causes further actions.
         for run in leaving {
             if loading.removeValue(forKey: run) != nil {
                 carryOut(queue.ended(run, .preempted, now: host.clocks.now), host)  // the row of this attempt is still being read

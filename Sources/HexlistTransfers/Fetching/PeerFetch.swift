@@ -38,7 +38,7 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
     /// Called with the end of the attempt, exactly once unless it is stopped, and with the connection if it can be reused.
     private let ended: (PeerFetch, FetchResult, FileClientConnection?) -> Void
     private let progressed: (PeerFetch) -> Void
-    /// Called with all bytes of a small file. The result comes back through `written`.
+    /// Called with all bytes of a small file. The result is passed to `written`.
     private let arrived: (PeerFetch, WholeFile.Content) -> Void
     /// Called with a complete file that waits for its final name, and the connection if it can be reused.
     private let whole: (PeerFetch, WholeFile, FileClientConnection?) -> Void

@@ -70,7 +70,7 @@ public struct FileOffers: Sendable {
             copied: plan.copied.count)
     }
 
-    /// - Parameter look: finds the files to offer; called on another thread.
+    /// - Parameter makePlan: finds the files to offer; called on another thread.
     private func offer(
         to peers: [PeerID], copying: OfferCopying, _ progress: @escaping @Sendable (OfferProgress) -> Void,
         _ makePlan: @escaping @Sendable () throws -> OfferPlan
@@ -133,7 +133,7 @@ public struct FileOffers: Sendable {
     /// Deletes the copies whose offers ended, and partial copies of an earlier process.
     public func tidyCopies() {
         let (store, copies, uploads) = (store, copies, transfers.uploads)
-        // Queued behind the copies in progress, so that these are on offer by the time it runs.
+        // Runs after the copies in progress, so that their offers are already stored.
         Self.queue.async {
             copies.removeAll {
                 // The order of the two reads matters: an upload is on offer before it stops being in progress.

@@ -74,7 +74,7 @@ final class FileServing {
         forgetDials(now: host.clocks.now)
     }
 
-    /// Drops the limits of peers that no longer limit anything.
+    /// Drops the dial limits that no longer limit anything.
     private func forgetDials(now: ContinuousClock.Instant) { dials = dials.filter { !$0.value.isOver(now: now) } }
 
     /// Whether files are being served to a peer, so that its session is not idle.
