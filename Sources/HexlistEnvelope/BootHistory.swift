@@ -15,7 +15,7 @@ public struct BootHistory: Sendable, Equatable {
         self.previous = previous
     }
 
-    /// Records a letter, in any order.
+    /// Records a letter. Letters may be recorded in any order.
     /// - Returns: whether the previous process signed the letter after the present one had begun to sign. A process that was replaced by a
     ///   restart cannot do that, so two machines have the identity.
     public mutating func record(_ boot: BootNonce, signedAt: UInt64) -> Bool {

@@ -5,7 +5,7 @@ public import HexlistModel
 ///
 ///     | HXC1 | SubjectPublicKeyInfo, 91 | serial: UInt32 | sealing key, 1 216 | signature, 64 |
 ///
-/// A card names the key to seal envelopes with. It creates no trust.
+/// Envelopes to the peer are sealed with the sealing key of its card. A card creates no trust.
 public struct Card: Sendable, Equatable {
     public static let byteCount = 1_379
     static let magic = Array("HXC1".utf8)
@@ -26,7 +26,7 @@ public struct Card: Sendable, Equatable {
     }
 
     /// A new card.
-    /// - Parameter serial: of several valid cards of a peer, the one with the greatest serial counts.
+    /// - Parameter serial: of several valid cards of a peer, the one with the greatest serial applies.
     /// - Throws: an error of the signer.
     public init(of signer: IdentitySigner, sealingKey: SealingPrivateKey, serial: UInt32 = 1) throws {
         var bytes = Self.magic + signer.keyInfo

@@ -3,7 +3,7 @@
 struct DeviceAnnouncements {
     typealias Instant = ContinuousClock.Instant
 
-    /// The delays of a burst, as LocalSend has them: datagrams are lost on Wi-Fi.
+    /// The delays of a burst, as in LocalSend. Announcements are repeated, because Wi-Fi loses datagrams.
     static let burst: [Duration] = [.milliseconds(100), .milliseconds(600), .milliseconds(2_600)]
     /// The interval of announcements on the request of a user.
     static let requestInterval = Duration.seconds(30)

@@ -10,9 +10,9 @@ public struct DeviceDirectoryLimits: Sendable {
     public var placesPerDevice = 4
     public var dialsAtOnce = 4
     public var dialsPerSecond = 20
-    /// Dials of each of these two limits that are reserved for trusted devices.
+    /// Number of dials that are reserved for trusted devices, in `dialsAtOnce` and in `dialsPerSecond`.
     public var dialsForTrusted = 1
-    /// The time after a proof in which an announcement from the same place causes no dial.
+    /// The time after a proof in which an announcement from the same endpoint causes no dial.
     public var redialInterval = Duration.seconds(2)
     /// The time after a proof in which a device is listed without a probe.
     public var freshFor = Duration.seconds(90)

@@ -52,7 +52,7 @@ public struct DeviceDirectory {
     private var recentDials: [Instant] = []
     private var known: [Fingerprint: [DeviceEndpoint]] = [:]
     private var waiting: Set<Fingerprint> = []
-    /// Devices to probe once dials are free: a user looked, or one of their addresses failed.
+    /// Devices to probe as soon as a dial is permitted, because the user looked at the list or one of their addresses failed.
     private var mustProbe: Set<Fingerprint> = []
     private var expiredAt: Instant?
     private var networks: [InterfaceAddress] = []
@@ -120,7 +120,7 @@ public struct DeviceDirectory {
 
     /// The time of the next `tick`; `nil` while no rows wait and no burst is due.
     public var nextDeadline: Instant? {
-        // A probe that the bounds of dials delay is tried again once a second, and when a dial ends.
+        // A probe that the limits of dials delay is tried again once a second, and when a dial ends.
         let probes = waiting.compactMap { devices[$0] }.filter { $0.isUp }.map { device in
             let due = (device.probedAt ?? device.provenAt) + limits.probeInterval
             return expiredAt.map { max(due, $0 + .seconds(1)) } ?? due
@@ -163,7 +163,7 @@ public struct DeviceDirectory {
         {
             return
         }
-        // Anyone can claim the fingerprint of a trusted device, so the dials reserved for these need also an address of the device.
+        // Anyone can claim the fingerprint of a trusted device, so a reserved dial also requires a known address of the device.
         let isExpected = isTrusted && isAddress(source, of: fingerprint)
         guard mayDial(place, isTrusted: isExpected, now) else {
             guard devices[fingerprint] == nil else { return }
@@ -205,8 +205,8 @@ public struct DeviceDirectory {
         outputs.append(.dial(id, dial))
     }
 
-    /// Asks a device whether it still answers, if its last proof is old.
-    /// - Returns: `false` if the bounds of dials delay the probe.
+    /// Probes a device whose last proof is old.
+    /// - Returns: `false` if the limits of dials delay the probe.
     @discardableResult
     private mutating func probe(_ fingerprint: Fingerprint, _ now: Instant, _ outputs: inout [Output]) -> Bool {
         guard var device = devices[fingerprint], device.isUp, device.samePeer == nil, let place = device.places.first,
@@ -242,7 +242,7 @@ public struct DeviceDirectory {
         }
     }
 
-    /// Forgets a place that failed. A device without another place is away. A failed dial elsewhere says nothing about the device.
+    /// Removes an endpoint after a dial to it failed. A device without another endpoint is away. Ignored unless it is the endpoint in use.
     private mutating func placeFailed(_ dial: DeviceDial, _ now: Instant, _ outputs: inout [Output]) {
         guard var device = devices[dial.fingerprint], device.places.first == dial.place else { return }
         if device.places.count > 1 {
@@ -261,7 +261,7 @@ public struct DeviceDirectory {
 
     // MARK: Proofs
 
-    /// - Parameter port: the port at which the device answered or says that it listens; `nil` if it says none.
+    /// - Parameter port: the port at which the device answered, or which its description states; `nil` if unknown.
     private mutating func proved(
         _ proof: DeviceProof, _ info: DeviceInfo?, port: Int?, _ now: Instant, _ outputs: inout [Output]
     ) {
@@ -271,7 +271,7 @@ public struct DeviceDirectory {
         if before == nil, devices.count >= limits.devices, !makeRoom() { return }
         let place = port.flatMap { $0 >= LocalSendLimits.lowestPort ? DeviceEndpoint(address: proof.address, port: $0) : nil }
         if let place {
-            // The place in use stays while the device answers there. The new one is tried when that fails.
+            // Keeps the endpoint in use first while the device answers there. The new one is tried when that fails.
             let answers = device.isUp && !device.hasFailed && now - device.provenAt < limits.freshFor
             device.places.removeAll { $0 == place }
             device.places.insert(place, at: answers && before?.places.first != place ? min(1, device.places.count) : 0)

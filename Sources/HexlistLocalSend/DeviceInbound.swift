@@ -100,7 +100,7 @@ public struct DeviceInbound {
     // MARK: Sessions
 
     /// Opens a session.
-    /// - Returns: its ID and a token for each file; `nil` if there are as many sessions as allowed, or one of the device.
+    /// - Returns: its ID and a token for each file; `nil` if the maximum number of sessions is open, or the device has one.
     public mutating func open(_ upload: PrepareUpload, from fingerprint: Fingerprint, now: Instant) -> (id: String, tokens: [String])? {
         guard sessions.count < Self.sessionLimit, !hasSession(fingerprint) else { return nil }
         let id = makeSecret()

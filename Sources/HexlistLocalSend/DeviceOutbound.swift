@@ -64,7 +64,7 @@ public struct DeviceOutbound: Sendable {
         var attempts = 1
     }
 
-    /// The time for an answer of the device's user. The connection is then closed, which the app takes as a withdrawal.
+    /// The time for an answer of the device's user. The connection is then closed, which the app interprets as a withdrawal.
     public static let answerTime = Duration.seconds(600)
     /// The pauses after the responses 409 (another transfer is in progress) and 429 (too many requests).
     static let busyPause = Duration.seconds(10)
@@ -156,7 +156,7 @@ public struct DeviceOutbound: Sendable {
         }
     }
 
-    /// The user has set or deleted the PIN of the device.
+    /// Handles a PIN that the user set or deleted.
     public mutating func pinChanged(to pin: String?) -> [Action] {
         self.pin = pin
         guard case .waitingForPIN = state, pin != nil else { return [] }
@@ -194,7 +194,7 @@ public struct DeviceOutbound: Sendable {
         return [.upload(file, session: upload.session.id, token: upload.session.token(of: files[file]) ?? "")]
     }
 
-    /// Handles a reply that is treated alike for all requests.
+    /// Handles the replies that have the same meaning for all requests.
     private mutating func refused(_ reply: DeviceReply, _ now: Instant, _ random: inout some RandomNumberGenerator) -> [Action] {
         switch reply {
         case .response(409, _): return pause(Self.busyPause, "The device is busy with another transfer.", now)

@@ -17,7 +17,7 @@ public enum LocalSendLimits {
     public static let files = 500
     /// Maximum bytes of the text of a message (`DeviceFile.preview`).
     public static let previewBytes = 64 << 10
-    /// Bytes at which an alias is cut.
+    /// Maximum bytes of an alias. A longer one is truncated.
     public static let aliasBytes = 256
     /// Maximum bytes of other texts that are kept, such as a device's model or the ID of a file.
     public static let textBytes = 128

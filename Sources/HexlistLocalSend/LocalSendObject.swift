@@ -17,7 +17,7 @@ struct LocalSendObject {
 
     subscript(_ name: String) -> JSONValue? { object[name] }
 
-    /// Returns the text of a member, cut at `limit` bytes; `nil` if it is missing or not a string.
+    /// Returns the text of a member, truncated to `limit` bytes; `nil` if it is missing or not a string.
     func text(_ name: String, limit: Int = LocalSendLimits.textBytes) -> String? {
         object[name]?.string.map { PeerName.cut($0, bytes: limit) }
     }

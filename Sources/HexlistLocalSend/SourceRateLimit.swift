@@ -1,9 +1,9 @@
 public import HexlistModel
 
-/// A rate limit for datagrams or requests, in total and for each source address, so that a flood costs little and one host does not take
-/// the place of the others. Counts anew each second.
+/// A rate limit for datagrams or requests, in total and for each source address, so that a flood costs little and one host cannot use up
+/// the limit of the others. The counts restart each second.
 public struct SourceRateLimit: Sendable {
-    /// Maximum number a second, and of one source.
+    /// Maximum number per second: in total, and from one source.
     public let perSecond: Int
     public let perSource: Int
 
@@ -16,7 +16,7 @@ public struct SourceRateLimit: Sendable {
         self.perSource = perSource
     }
 
-    /// Counts one more.
+    /// Counts a datagram or request.
     /// - Returns: whether it is within the limit.
     public mutating func take(from source: IPAddress, now: ContinuousClock.Instant) -> Bool {
         if second.map({ now - $0 >= .seconds(1) }) ?? true { (second, total, counts) = (now, 0, [:]) }
@@ -28,8 +28,8 @@ public struct SourceRateLimit: Sendable {
 }
 
 extension SourceRateLimit {
-    /// The datagrams that are decoded.
+    /// The limit for datagrams that are decoded.
     public static let datagrams = SourceRateLimit(perSecond: 500, perSource: 50)
-    /// The requests of devices that are not trusted and have no session.
+    /// The limit for requests of devices that are not trusted and have no session.
     public static let requestsOfStrangers = SourceRateLimit(perSecond: 200, perSource: 50)
 }

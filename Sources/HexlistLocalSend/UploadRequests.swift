@@ -6,7 +6,7 @@ public struct UploadRequests {
 
     /// Maximum number of waiting requests. A device has at most one.
     public static let limit = 8
-    /// Maximum number of waiting requests of one address, so that one host cannot take all places.
+    /// Maximum number of waiting requests of one address, so that one host cannot reach `limit` alone.
     public static let perAddress = 2
     /// The time after which a request without an answer is refused.
     public static let answerTime = Duration.seconds(120)
@@ -16,7 +16,7 @@ public struct UploadRequests {
         public let fingerprint: Fingerprint
         public let address: IPAddress
         public let upload: PrepareUpload
-        /// The time at which it is refused.
+        /// The time at which the request is refused.
         public let until: Instant
     }
 
@@ -27,7 +27,7 @@ public struct UploadRequests {
     public init() {}
 
     /// Adds a request.
-    /// - Returns: `nil` if one of the device is waiting, or if there are as many as allowed.
+    /// - Returns: `nil` if another request of the device waits, or if a limit is reached.
     public mutating func add(
         _ upload: PrepareUpload, from fingerprint: Fingerprint, at address: IPAddress, now: Instant
     ) -> Request? {

@@ -6,7 +6,7 @@ public import HexlistWire
 /// Every method is called on the event loop of the session's connection, and returns without blocking it. A session holds its delegate until
 /// it has ended.
 public protocol SessionDelegate: AnyObject, Sendable {
-    /// The peer said Hello. On TLS its identity is proven, and `PeerSession.peer` has it; on plain TCP it is only a claim.
+    /// Handles the first Hello of the peer. On TLS its identity is proven, and `PeerSession.peer` has it; on plain TCP it is only a claim.
     /// - Parameter version: the peer's version, for display. Peer text.
     func opened(_ session: PeerSession, hello: Hello, version: String)
 

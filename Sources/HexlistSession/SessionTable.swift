@@ -40,7 +40,6 @@ public final class SessionTable: @unchecked Sendable {
     /// The sessions, in no order.
     public var values: some Collection<PeerSession> { all.values }
 
-    /// The session that `key` identifies.
     public subscript(key: ObjectIdentifier) -> PeerSession? { all[key] }
 
     /// The open sessions of a key, with and without Hello, oldest first.

@@ -11,7 +11,7 @@ enum WholeSeconds {
     }
 }
 
-/// The sessions with a tick at each whole second, for one shared timer: a timer for each would be most of the memory of an idle session.
+/// The sessions with a tick at each whole second, for one shared timer: a timer for each would take most of the memory of an idle session.
 ///
 /// Sessions are not removed; each checks whether its tick is still due.
 struct CoalescedTimers {
@@ -26,7 +26,7 @@ struct CoalescedTimers {
     /// - Parameter second: an instant of `WholeSeconds`.
     mutating func add(_ session: ObjectIdentifier, at second: Instant) { sessions[second, default: []].insert(session) }
 
-    /// Takes the sessions that are due.
+    /// Removes and returns the sessions that are due.
     mutating func take(now: Instant) -> [(session: ObjectIdentifier, at: Instant)] {
         let due = sessions.filter { $0.key <= now }
         for second in due.keys { sessions[second] = nil }

@@ -176,7 +176,7 @@ final class DialAttempt: ChannelGateOwner {
     func firstByte(_ byte: UInt8, on channel: any Channel) -> ChannelGate.FirstByte { .refused }  // never called: this side dialled
 
     func ended() {
-        // Only if the socket was connected: otherwise the error of the connect follows, which is more informative.
+        // Fails only if the socket was connected: otherwise the error of the connect follows, which is more informative.
         if let channel {
             fail(.closed)
             state.ended(channel)

@@ -17,7 +17,8 @@ public struct Identity: Sendable {
         (try? P256.Signing.PrivateKey(derRepresentation: privateKey)).map { Array($0.publicKey.derRepresentation) } ?? []
     }
 
-    /// The key's ECDSA signature (P-256, SHA-256) of a message as r ‖ s, 64 bytes. The message begins with a label that no other use has.
+    /// The key's ECDSA signature (P-256, SHA-256) of a message as r ‖ s, 64 bytes. Each message must begin with a label that is unique to
+    /// its purpose.
     @Sendable public func signature(of message: [UInt8]) throws -> [UInt8] {
         Array(try P256.Signing.PrivateKey(derRepresentation: privateKey).signature(for: message).rawRepresentation)
     }
@@ -28,7 +29,6 @@ public struct Identity: Sendable {
         Array(HMAC<SHA256>.authenticationCode(for: Array(purpose.utf8), using: SymmetricKey(data: privateKey)))
     }
 
-    /// The ID of this peer.
     public var peerID: PeerID { fingerprint.peerID }
 
     /// Name of the PEM file in the state folder with key and certificate; mode 0600.

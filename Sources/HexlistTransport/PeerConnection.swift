@@ -20,7 +20,8 @@ public final class PeerConnection: @unchecked Sendable {
     /// Maximum bytes passed to TLS at once. Encrypted, they fit into its initial buffer of 16 KiB, which would otherwise grow and never
     /// shrink.
     private static let shortWriteBytes = (16 << 10) - 256
-    /// The same for a trusted peer, whose buffer may grow to 64 KiB: a chunk of `WriteBuffer` takes one system call.
+    /// Maximum bytes passed to TLS at once for a trusted peer, whose buffer may grow to 64 KiB: a chunk of `WriteBuffer` takes one system
+    /// call.
     private static let longWriteBytes = (64 << 10) - 256
     private static let allocator = ByteBufferAllocator()
     /// Maximum bytes read and dropped after `close()`: those the peer may have in flight. Closing a socket with unread bytes resets the

@@ -1,10 +1,10 @@
 import HexlistModel
 public import NIOCore
 
-/// The server of plain HTTP on the peer port, for browsers that are no Hexlist peers. The transport recognises HTTP by the first byte, and
-/// knows nothing else about it.
+/// The server of plain HTTP on the peer port, for browsers without Hexlist. The transport recognises HTTP by the first byte, and knows
+/// nothing else about it.
 public struct PlainHTTPHost: Sendable {
-    /// Whether connections are accepted now. If not, the transport closes them, as any others that do not begin with TLS.
+    /// Whether connections are accepted now. If not, the transport closes them like other connections that do not begin with TLS.
     let isOpen: @Sendable () -> Bool
     /// Adds the handlers of an accepted connection to its pipeline before it returns. Called on the transport's event loop.
     let serve: @Sendable (any Channel) throws -> Void
@@ -18,12 +18,12 @@ public struct PlainHTTPHost: Sendable {
     public static let none = PlainHTTPHost(isOpen: { false }, serve: { $0.close(promise: nil) })
 }
 
-/// The connection slots of plain HTTP, apart from those of peers, so that neither takes slots away from the other. If all are in use, an
-/// address gets one of those of the address with the most, so that a few addresses cannot lock out the others. Performs no IO.
+/// The connection slots of plain HTTP, separate from those of peers. If all are in use, a new address gets a slot of the address that has
+/// most of them, so that a few addresses cannot lock out the others. Performs no IO.
 struct PlainHTTPSlots<Connection: Hashable> {
     enum Entry: Equatable {
         case entered
-        /// The slot was that of another connection, which has to be closed.
+        /// The connection got the slot of another one, which has to be closed.
         case enteredInstead(of: Connection)
         case refused
     }

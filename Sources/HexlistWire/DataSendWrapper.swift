@@ -151,7 +151,6 @@ public struct Repair: Sendable, Equatable {
     }
 }
 
-/// A decoded wrapper.
 public struct DecodedWrapper: Sendable {
     public var operation: Operation
     public var object: WrapperObject

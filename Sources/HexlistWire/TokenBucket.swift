@@ -31,7 +31,7 @@ public struct TokenBucket: Sendable {
         filledAt = max(filledAt, now)
     }
 
-    /// Takes a token. The balance may become negative.
+    /// Consumes a token. The balance may become negative.
     public mutating func take(now: ContinuousClock.Instant) {
         fill(now)
         tokens -= 1

@@ -55,7 +55,6 @@ public struct FileAnswer: Sendable {
         case text(String)
         /// The bytes of a small file.
         case bytes(ByteBuffer)
-        /// A range of a file.
         case file(any FileSource, Range<Int64>)
     }
 

@@ -31,7 +31,7 @@ public final class DeviceExchange: @unchecked Sendable {
         case ended
     }
 
-    /// Why a body could not be collected.
+    /// The reason why a body could not be collected.
     public enum BodyFault: Error, Sendable {
         case tooLarge
         /// The connection closed.

@@ -87,7 +87,7 @@ final class DeviceServerConnection: ChannelDuplexHandler {
 
     func setPaused(_ isPaused: Bool) {
         self.isPaused = isPaused
-        // The timeout is for the device, not for the disk.
+        // The timeout applies to the device, not to the disk.
         if isPaused { timer?.cancel() } else { setTimer(Self.idleTimeout) }
         if !isPaused { readMore() }
     }
@@ -101,7 +101,7 @@ final class DeviceServerConnection: ChannelDuplexHandler {
 
     /// Processes queued parts until one has to wait.
     private func drain() {
-        // An answer within the loop would start it again, one level of the stack for each queued request.
+        // Prevents recursion: an answer given in the loop would call this method again, one stack frame for each queued request.
         guard !isDraining else { return }
         isDraining = true
         defer { isDraining = false }

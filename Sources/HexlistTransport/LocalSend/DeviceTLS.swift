@@ -3,9 +3,9 @@ public import HexlistModel
 import NIOCore
 import NIOSSL
 
-/// TLS for LocalSend devices: certificates on both sides, identified by the SHA-256 of their DER encoding. Their names, dates and signatures
-/// are not checked, because devices have self-signed certificates. ALPN is `http/1.1` or absent, so that no request of a Hexlist peer
-/// is understood here, and none of a device on the peer port.
+/// TLS for LocalSend devices: certificates on both sides, identified by the SHA-256 of their DER encoding. Their names, dates and
+/// signatures are not checked, because devices have self-signed certificates. ALPN is `http/1.1` or absent, so that this port refuses
+/// Hexlist peers, and the peer port refuses devices.
 struct DeviceTLS: Sendable {
     /// Maximum bytes of a device's certificate.
     static let certificateBytes = 8 << 10
@@ -64,7 +64,6 @@ struct DeviceTLS: Sendable {
     }
 }
 
-/// A certificate of a device.
 public struct DeviceCertificate: Sendable, Equatable {
     /// The SHA-256 of the certificate's DER encoding: the identity of the device.
     public let fingerprint: Fingerprint
@@ -76,7 +75,7 @@ public struct DeviceCertificate: Sendable, Equatable {
         self.init(der: der)
     }
 
-    /// - Parameter der: `nil` is returned for more than `DeviceTLS.certificateBytes`.
+    /// - Returns: `nil` for more than `DeviceTLS.certificateBytes` bytes.
     init?(der: [UInt8]) {
         guard der.count <= DeviceTLS.certificateBytes, let fingerprint = Fingerprint(bytes: Array(SHA256.hash(data: der))) else {
             return nil

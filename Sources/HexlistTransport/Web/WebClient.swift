@@ -115,7 +115,7 @@ package final class WebClient: Sendable {
     }
 
     /// Waits for a result. If the task is cancelled, the wait ends with a `CancellationError`; a lookup or a connection that is still open
-    /// ends with its own time.
+    /// ends after its own timeout.
     private static func value<Value: Sendable>(of promise: EventLoopPromise<Value>) async throws -> Value {
         try await withTaskCancellationHandler {
             try await promise.futureResult.get()
@@ -145,7 +145,7 @@ package final class WebClient: Sendable {
                     try SocketOptions.apply(to: channel)
                     let pipeline = channel.pipeline.syncOperations
                     if target.isTLS {
-                        // An address is no server name (RFC 6066, 3); the certificate is then checked for the address.
+                        // An address must not be sent as a server name (RFC 6066, 3). The certificate is then checked for the address.
                         let name = IPAddress(target.host) == nil ? target.host : nil
                         try pipeline.addHandler(NIOSSLClientHandler(context: state.value.context(), serverHostname: name))
                     }
@@ -162,7 +162,7 @@ package final class WebClient: Sendable {
     }
 }
 
-/// One request on its connection. Closes the connection at the end of the response or of the time.
+/// One request on its connection. Closes the connection at the end of the response or at the deadline.
 private final class WebExchange<Reader: WebResponseReader>: ChannelInboundHandler {
     typealias InboundIn = HTTPClientResponsePart
     typealias OutboundOut = HTTPClientRequestPart
@@ -211,7 +211,7 @@ private final class WebExchange<Reader: WebResponseReader>: ChannelInboundHandle
         }
     }
 
-    // A body that ends early, or is still coming at the end of the time, counts as far as it came.
+    // A body that ends early, or is incomplete at the deadline, is accepted as far as it was received.
 
     func channelInactive(context: ChannelHandlerContext) { end(context, hasHead ? .success(reader) : .failure(WebFault.unreachable)) }
 
@@ -224,7 +224,7 @@ private final class WebExchange<Reader: WebResponseReader>: ChannelInboundHandle
         self.promise = nil
         timer?.cancel()
         promise.completeWith(result)
-        // Nothing more is read, also while TLS waits for the server's end of the connection.
+        // Stops reading, even while TLS waits for the server to close the connection.
         context.channel.setOption(.autoRead, value: false).whenFailure { _ in }
         context.close(promise: nil)
     }

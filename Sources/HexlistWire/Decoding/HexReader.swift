@@ -38,7 +38,6 @@ struct HexReader {
     let reportsRepairs: Bool
     var repairs: [Repair] = []
 
-    /// The members of the wrapper.
     var members = WrapperMembers()
     /// The object of a Hello, Ack or Pair.
     var object: WrapperObject?

@@ -223,7 +223,7 @@ public struct PairingStateMachine: Sendable {
 
     private mutating func end(_ end: EndReason) -> [Action] { self.end(end, notifying: end.message) }
 
-    /// - Parameter message: the text for the peer; `nil` if it already knows or cannot be reached.
+    /// - Parameter message: the text for the peer; `nil` if the peer knows the end already or cannot be reached.
     private mutating func end(_ end: EndReason, notifying message: String?) -> [Action] {
         let isFailure = hasShown && end != .lost || end == .badReveal
         state = .ended
