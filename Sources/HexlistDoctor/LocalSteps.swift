@@ -51,7 +51,7 @@ enum LocalSteps {
         }
     }
 
-    /// Returns the path in `unix:path=/run/dbus/system_bus_socket,guid=…`; of several addresses, the first one counts.
+    /// Returns the path in `unix:path=/run/dbus/system_bus_socket,guid=…`; of several addresses, the first one is used.
     static func busPath(_ address: String) -> String? {
         guard let first = address.split(separator: ";").first, first.hasPrefix("unix:") else { return nil }
         return first.dropFirst(5).split(separator: ",").first { $0.hasPrefix("path=") }.map { String($0.dropFirst(5)) }

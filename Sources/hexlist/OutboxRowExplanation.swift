@@ -50,7 +50,7 @@ struct OutboxRowExplanation {
         lastMessage = [code, message].compactMap(\.self).filter { !$0.isEmpty }.joined(separator: ": ")
     }
 
-    /// Whether a device confirmed the hex. Nothing else is known of it.
+    /// Whether a device confirmed the hex. It is unknown whether the hex is durable there.
     var isDelivered: Bool { state == .stored && isRefused("delivered") }
 
     /// The reason for the state on one line, empty if there is nothing to explain. Contains text of the peer.

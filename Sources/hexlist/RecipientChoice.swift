@@ -16,7 +16,7 @@ struct RecipientChoice {
     let words: [String]
     /// Whether an option gives something to send: --from, --file, --hex or --bulk.
     let hasOtherContent: Bool
-    /// Whether `--raw` is given, which makes paths be sent as links.
+    /// Whether `--raw` is given, so that paths are sent as links.
     let isRaw: Bool
 
     /// The indices of arguments that may name the peer, the last argument first. Excludes links and paths, and an argument that is the only

@@ -21,7 +21,7 @@ final class BrowserHost: Sendable {
 
     private struct State {
         var unread: Int?
-        /// The ids of outbox rows that were reported as waiting, oldest first. The extension is told when they change.
+        /// The ids of outbox rows that were reported as waiting, oldest first. The extension is notified when they change.
         var rows: [Int64] = []
         var isAway = false
     }

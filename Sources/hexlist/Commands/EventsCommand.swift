@@ -89,7 +89,6 @@ struct EventsCommand: AsyncParsableCommand {
     }
 }
 
-/// Formats events as text.
 enum EventText {
     /// Formats an event on one line: `12  2026-11-22 10:47:47  hex.received  peer bob  hex 3  “To read”`.
     static func line(_ event: EventJSON) -> String {

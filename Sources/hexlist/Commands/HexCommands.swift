@@ -168,7 +168,7 @@ struct HexArguments: ParsableArguments {
         }
     }
 
-    /// The single links that `read` takes.
+    /// The single links among the arguments, which only `read` accepts.
     var links: [HexPatch.Link] {
         hexes.compactMap { hex in hex.link.map { HexPatch.Link(hex: hex.ids.lowerBound, number: Int64($0)) } }
     }

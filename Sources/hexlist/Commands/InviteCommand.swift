@@ -192,7 +192,7 @@ enum InviteText {
         return "\(clock(hex.at))  received hex \(hex.hex) from \(hex.label.shown(columns: 80))\(files)"
     }
 
-    /// The reason of an end that the user may not expect; `nil` for any other.
+    /// A sentence about an end that the user may not expect; `nil` for any other end.
     static func end(_ invitation: Invitation) -> String? {
         switch invitation.ended?.known {
         case .time: "The invitation is over."

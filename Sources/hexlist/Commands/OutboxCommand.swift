@@ -217,7 +217,6 @@ struct OutboxCancelCommand: AsyncParsableCommand {
     }
 }
 
-/// Texts about outbox rows.
 enum OutboxText {
     static func show(_ rows: [OutboxView], _ output: Output, hasHeader: Bool) throws {
         if output.json {

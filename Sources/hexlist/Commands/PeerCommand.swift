@@ -483,7 +483,6 @@ struct PeerSetCommand: AsyncParsableCommand {
     }
 }
 
-/// Texts about the settings of a peer.
 enum PeerSettingsText {
     /// Describes the automatic downloads from a peer: `auto, up to 95.4 MiB per hex and per day; today 1.0 MiB`; `nil` if there are none.
     static func fetch(_ peer: PeerView) -> String? {

@@ -385,7 +385,6 @@ struct ImportedFile {
     }
 }
 
-/// Texts about imports.
 enum ImportText {
     /// Returns the text about a completed import.
     /// - Parameter parent: the hex that received the imported hexes; `nil` for the top level of My Hexlist.

@@ -132,7 +132,7 @@ extension CompletionKind {
     }
 
     /// Creates a completion that queries the daemon.
-    /// - Parameter look: returns the candidates, given the typed part of the word and the command line.
+    /// - Parameter fetch: returns the candidates, given the typed part of the word and the command line.
     private static func completion(
         _ fetch: @escaping @Sendable (HexlistClient, _ typed: String, _ words: [String]) async throws -> [Candidate]
     ) -> CompletionKind {

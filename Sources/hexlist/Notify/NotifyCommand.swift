@@ -46,7 +46,7 @@ struct NotifyCommand: AsyncParsableCommand {
         case NotifiedHexes.received.rawValue: try await arrived(event, .received)
         case NotifiedHexes.held.rawValue: try await arrived(event, .held)
         case "device.asked":
-            // Any machine on the network can ask.
+            // Any machine on the network can cause a request.
             let last = LastNotifiedEvent(common.paths, file: "notified-devices")
             guard !last.isYounger(than: Self.requestPause), let text = NotificationText(event) else { return }
             try last.write(event.number)

@@ -97,7 +97,7 @@ final class PairingDialog {
 
     /// Watches the pairings and handles events until the end.
     /// - Parameters:
-    ///   - look: handles the current list of pairings; returns the exit status, or `nil` to continue.
+    ///   - step: handles the current list of pairings; returns the exit status, or `nil` to continue.
     ///   - stop: called after Ctrl-C to withdraw the request; returns the pairing that was ended.
     private func run(_ step: (PairingOverview) throws -> ExitStatus?, stop: () async throws -> PairingView?) async throws {
         let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm, .sighup)

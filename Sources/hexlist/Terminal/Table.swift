@@ -44,7 +44,6 @@ struct Table {
 
     mutating func add(_ cells: [Cell]) { rows.append(cells) }
 
-    /// Adds a row with a name and its value.
     mutating func add(_ name: String, _ value: String, _ style: Terminal.Style = .plain) {
         rows.append([Cell(name, .faint), Cell(value, style, columns: 400)])
     }
