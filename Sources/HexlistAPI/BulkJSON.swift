@@ -125,8 +125,7 @@ public struct BulkSummary: JSONShape, Sendable, Equatable {
     public var seconds: Double
     /// Whether all of the input was read, and each line accepted or refused; set only in `progress`.
     @LeftOutEmpty public var ended: Bool
-    /// Number of refused lines, included in `invalid`, without a line of their own in the reply, because the client did not read it fast
-    /// enough.
+    /// Number of refused lines, included in `invalid`, that the reply does not list, because the client did not read it fast enough.
     @LeftOutEmpty public var untold: Int
 
     public init(

@@ -1,7 +1,7 @@
 public import HexlistJSON
 public import HexlistModel
 
-/// The body of `POST /v1/invitations`: its content for guests and its duration. All members are optional.
+/// The body of `POST /v1/invitations`: the content that guests may read, and the duration. All members are optional.
 public struct InvitationRequest: JSONShape, Sendable, Equatable {
     /// The durations of an invitation in seconds: 1 minute to 24 hours.
     public static let durations = 60...86_400

@@ -15,8 +15,8 @@ public struct PeerView: JSONShape, Sendable, Equatable {
     public var name: String
     public var alias: String?
     public var state: State
-    /// Why a ghost is not a peer: `self`, `duplicate`, `stale`, `conflict`, `impostor`, `invalid`, `unverified`, `unencrypted`; a newer
-    /// daemon may have more.
+    /// The reason why a ghost is not a peer: `self`, `duplicate`, `stale`, `conflict`, `impostor`, `invalid`, `unverified`, `unencrypted`;
+    /// a newer daemon may have more.
     public var reason: String?
     /// The reason for the state, in one line of text.
     public var why: String?

@@ -47,7 +47,7 @@ public struct Card: Sendable, Equatable {
     /// Whether the identity key signed the card.
     public var isSignatureValid: Bool { isValid(signature: bytes[1_315...], of: Self.signedBytes(bytes[..<1_315])) }
 
-    /// Whether two cards differ in their signatures only, which are different each time.
+    /// Whether two cards are equal except for their signatures. A signature of the same bytes is different each time.
     public func hasKeys(of other: Card) -> Bool { bytes[..<1_315] == other.bytes[..<1_315] }
 
     /// Whether the card's identity key signed a message.

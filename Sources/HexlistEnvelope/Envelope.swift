@@ -66,7 +66,7 @@ public struct Envelope: Sendable, Equatable {
     var recipient: ArraySlice<UInt8> { bytes[4..<20] }
     var sealingKeyHash: ArraySlice<UInt8> { bytes[20..<28] }
 
-    /// Decrypts the letter; `nil` if a byte of the envelope was altered, or the key is another one.
+    /// Decrypts the letter; `nil` if a byte of the envelope was altered, or it was sealed with another key.
     func plaintext(openedBy key: SealingPrivateKey) -> [UInt8]? {
         let ciphertext = Self.headerBytes + Self.encapsulatedKeyBytes
         let header = Array(bytes[..<Self.headerBytes])

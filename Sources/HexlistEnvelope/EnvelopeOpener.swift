@@ -4,7 +4,8 @@ public import HexlistModel
 public struct EnvelopeOpener: Sendable {
     /// Milliseconds by which a letter's time may be ahead of the recipient's clock.
     static let maximumLead: UInt64 = 86_400_000
-    /// Maximum age of a letter in milliseconds, which limits replay. Within it the message id identifies a replayed hex.
+    /// Maximum age of a letter in milliseconds, which limits replay. A hex that is replayed within this time is recognised by its message
+    /// id.
     static let maximumAge: UInt64 = 30 * 86_400_000
 
     private let key: SealingPrivateKey

@@ -21,7 +21,7 @@ public struct Letter: Sendable, Equatable {
 
     /// Writes, signs and seals a letter.
     /// - Parameters:
-    ///   - frames: bodies, with their lengths at most `maximumPayloadBytes` together.
+    ///   - frames: the bodies of the frames; with their length prefixes at most `maximumPayloadBytes` together.
     ///   - card: the sender's own card.
     ///   - recipient: the card of a trusted key, whose signature was checked.
     /// - Throws: `LetterTooLong`, or an error of the signer.

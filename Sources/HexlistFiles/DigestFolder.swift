@@ -99,7 +99,7 @@ public struct DigestFolder: Sendable {
     }
 
     private static let flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW
-    /// Bounds memory use if other programs put entries there; far more than the cache ever has.
+    /// Maximum number of digests. Bounds memory use if other programs put entries into the folder; the cache never has so many.
     private static let maximumDigests = 100_000
     private static let maximumNames = 1_000
 }

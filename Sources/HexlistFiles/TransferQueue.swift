@@ -168,7 +168,7 @@ public struct TransferQueue: Sendable {
     /// Number of transfers in the queue. `runningCount` is the number of attempts that occupy a slot.
     public var count: Int { entries.count }
     public var runningCount: Int { slots.attempts.count }
-    /// Number of all bookkeeping entries, for tests that it stays bounded.
+    /// Number of all bookkeeping entries. Tests check that it stays bounded.
     var bookkeepingCount: Int {
         peerQueues.values.reduce(peerQueues.count) { $0 + $1.ready.count } + ring.count + pauses.count + deadlines.count
     }

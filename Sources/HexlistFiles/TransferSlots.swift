@@ -9,7 +9,7 @@ struct TransferSlots: Sendable {
         let peer: PeerID
         let isShared: Bool
         let resumes: Bool
-        /// The first attempt in the slot, by which slots are compared in age.
+        /// The first attempt in the slot. A greater ID means a newer slot.
         let since: TransferAttemptID
         var attempts = 1
         /// Number of bytes received in this slot.

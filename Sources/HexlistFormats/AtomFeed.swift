@@ -6,7 +6,7 @@ public struct AtomFeed: Sendable {
         /// A URI that stays the same for the same link.
         public var id: String
         public var url: String
-        /// The title; the URL if it is empty.
+        /// The title. If it is empty, the URL is used as the title.
         public var title: String
         /// The time of the link, in RFC 3339.
         public var updated: String

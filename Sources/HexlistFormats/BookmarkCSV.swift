@@ -110,7 +110,7 @@ public enum BookmarkCSV {
 
     private static func isBlank(_ row: [String]) -> Bool { row.allSatisfy { MarkupText.trimmed($0).isEmpty } }
 
-    /// Whether a row is `sep=;`, which tells Excel the separator.
+    /// Whether a row is `sep=;`, which sets the separator for Excel.
     private static func isDirective(_ row: [String]) -> Bool { row.first?.lowercased().hasPrefix("sep=") ?? false }
 
     private static let written = ["folder", "color", "title", "url", "service", "tags", "created", "note"]

@@ -22,7 +22,7 @@ struct DeviceAnnouncements {
         if lastSent.map({ now - $0 >= Self.requestInterval }) ?? true { isRequested = true }
     }
 
-    /// Whether an announcement is due; counts it as sent.
+    /// Whether an announcement is due. If so, it is recorded as sent.
     mutating func take(_ now: Instant) -> Bool {
         let isDue = isRequested || nextDeadline.map { $0 <= now } ?? false
         isRequested = false

@@ -5,7 +5,7 @@ public struct DeviceDirectoryLimits: Sendable {
     /// Maximum number of devices in memory. Strangers are evicted first.
     public var devices = 256
     public var ghosts = 64
-    /// How long a ghost is listed after its last datagram.
+    /// The time for which a ghost is listed after its last datagram.
     public var ghostTime = Duration.seconds(300)
     public var placesPerDevice = 4
     public var dialsAtOnce = 4
@@ -118,16 +118,16 @@ public struct DeviceRow: Sendable {
         case ghost(DeviceGhost.Reason)
     }
 
-    /// Proven, except of a ghost.
+    /// Proven, unless the row is a ghost.
     public var fingerprint: Fingerprint?
     public var state: State
     /// Untrusted text.
     public var name: String
     public var version: String?
     public var places: [DeviceEndpoint]
-    /// When the certificate was last proven.
+    /// The instant at which the certificate was last proven.
     public var provenAt: ContinuousClock.Instant?
-    /// The reason of a ghost, the end of a sentence.
+    /// For a ghost, the reason as the end of a sentence.
     public var why: String?
 
     init(

@@ -58,13 +58,13 @@ public struct DeviceDirectory {
     private var networks: [InterfaceAddress] = []
     private var isHiding = false
     private var announcements = DeviceAnnouncements()
-    /// When this machine last received its own announcement, which shows that multicast works.
+    /// The instant at which this machine last received its own announcement, which shows that multicast works.
     public private(set) var ownHeard: Instant?
 
     private struct Device {
-        /// Its own description, from the last proven connection.
+        /// The device's own description, from the last proven connection.
         var info: DeviceInfo
-        /// Addresses at which it answered or may answer, best first, at most `placesPerDevice`.
+        /// Addresses at which the device answered or may answer, best first, at most `placesPerDevice`.
         var places: [DeviceEndpoint]
         var provenAt: Instant
         /// Whether the last probe failed since `provenAt`.

@@ -13,7 +13,7 @@ public struct DeviceInbound {
     /// Maximum number of attempts to send a file, because its digest may differ.
     public static let attempts = 3
 
-    /// The sender, as the store has it.
+    /// The sender, as recorded in the store.
     public struct Sender: Sendable {
         public var fingerprint: Fingerprint
         public var trust: Trust

@@ -9,7 +9,7 @@ public struct DeviceInfo: Sendable {
         case http, https
     }
 
-    /// The name of the device, cut at `LocalSendLimits.aliasBytes`. Untrusted text.
+    /// The name of the device, truncated to `LocalSendLimits.aliasBytes`. Untrusted text.
     public var alias: String
     public var version: String
     public var deviceModel: String?
@@ -22,7 +22,7 @@ public struct DeviceInfo: Sendable {
     public var scheme: Scheme?
     /// Whether the message is an announcement; `false` also for a response by UDP.
     public var isAnnouncement: Bool
-    /// The UUID of a Hexlist peer that announces itself as a device. Avahi finds these.
+    /// The UUID of a Hexlist peer that announces itself as a device. Such peers are found through Avahi.
     public var hexlist: PeerID?
 
     public init(
@@ -67,7 +67,7 @@ public struct DeviceInfo: Sendable {
         }
     }
 
-    /// Encodes the body of `register`, the response to it and to `info`.
+    /// Encodes the body of `register`, and of the responses to `register` and `info`.
     public var registration: [UInt8] { bytes { _ in } }
 
     /// Writes the object, as in `info` of a `prepare-upload`.

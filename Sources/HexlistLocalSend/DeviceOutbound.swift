@@ -84,7 +84,7 @@ public struct DeviceOutbound: Sendable {
     public private(set) var problem: String?
 
     /// - Parameters:
-    ///   - files: the IDs of the files in the request, in order; of a text, its one ID.
+    ///   - files: the IDs of the files in the request, in order; a text has one ID.
     ///   - pin: the PIN of the device, if the user has set one.
     public init(files: [String], pin: String?) {
         self.files = files

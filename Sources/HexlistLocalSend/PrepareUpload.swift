@@ -64,7 +64,7 @@ public struct DeviceFile: Sendable {
     public var fileName: String
     /// Bytes, 0 or more.
     public var size: Int64
-    /// A media type, or of old versions one of `image`, `video`, `pdf`, `text`, `other`.
+    /// A media type; old versions send one of `image`, `video`, `pdf`, `text`, `other`.
     public var fileType: String
     /// The SHA-256 of the content, 32 bytes.
     public var sha256: [UInt8]?

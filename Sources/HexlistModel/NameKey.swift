@@ -40,7 +40,7 @@ public struct NameKey: Hashable, Sendable {
                 let plain = scalar == "\u{37E}" ? ";" : scalar == "\u{1FEF}" ? "`" : scalar
                 isSame = wanted.next().map { UInt32($0) == plain.value } ?? false
             } else {
-                // A name with more scalars than this remains longer than the key, even after composition.
+                // A name with more scalars than the initial `room` remains longer than the key, even after composition.
                 isSame = room > 0
                 room -= 1
                 folded.append(scalar)

@@ -25,8 +25,8 @@ protocol CapacityNotifierHost: EventLoopActor {
     func sendHello(_ session: PeerSession, always: Bool)
 }
 
-/// Notifies peers that were refused temporarily when the node may accept more, by another Hello, so that they need not wait for `retryAfter`
-/// (Docs/Protocol.md, "Refusals").
+/// When the node may accept more than before, sends another Hello to the peers that it refused temporarily, so that they need not wait for
+/// `retryAfter` (Docs/Protocol.md, "Refusals").
 final class CapacityNotifier {
     /// Maximum number of strangers in `refused`, and of strangers with a notice `later`. Further ones wait for `retryAfter`. Trusted peers
     /// are not limited, because the user chose them.
@@ -66,7 +66,7 @@ final class CapacityNotifier {
         for peer in Array(trusted) + strangers { notify(peer, host) }
     }
 
-    /// Drops the refusal and a notice `later` of a peer.
+    /// Removes a peer from `refused`, and its pending notice if it is `later`.
     func forget(_ peer: PeerID) {
         refused.remove(peer)
         if pending[peer] == .later { pending[peer] = nil }
@@ -93,7 +93,7 @@ final class CapacityNotifier {
     /// - Returns: whether to send another Hello.
     func take(_ peer: PeerID) -> Bool { pending.removeValue(forKey: peer) != nil }
 
-    /// Notifies a peer on its next session. If there are too many strangers, another one is dropped.
+    /// Notifies a peer on its next session. If there are too many strangers, the notice to another stranger is dropped.
     func notifyLater(_ peer: PeerID, _ host: isolated some CapacityNotifierHost) {
         pending[peer] = nil
         if !isTrusted(peer, host) {

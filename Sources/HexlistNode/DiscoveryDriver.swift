@@ -151,8 +151,8 @@ final class DiscoveryDriver {
             guard case .otherIdentity(let other) = failure.error,
                 let endpoint = endpoints.first(where: { DialTarget($0) == failure.target })
             else { continue }
-            // Without a Hello the boot nonce is unknown, so the address counts as this machine's. If another machine has this identity, its
-            // announcements show that.
+            // Without a Hello the boot nonce is unknown, so the address is treated as this machine's. If another machine has this identity,
+            // its announcements show that.
             return other == own ? .ownIdentity(sameBoot: true, endpoint) : .otherIdentity(other, endpoint)
         }
         switch report.summary {

@@ -43,7 +43,7 @@ public struct GuestHex: Sendable {
     }
 
     /// The hex. The addresses in the text become links, and the rest of the text its description. Each file becomes a link to the guest.
-    /// Without a text the description names the only file, or counts the files.
+    /// Without a text, the description is the name of the only file, or the number of files.
     var hex: IncomingHex {
         var content = HexContent()
         content.setSender(peer, name: name)

@@ -63,7 +63,7 @@ public actor Node {
     ///   - remotes: file services other than shares of this machine and of peers; `nil` for none.
     ///   - plainHTTP: serves plain HTTP on the peer port.
     ///   - eventLoop: the executor of the node.
-    ///   - clocks: clocks other than the system's are for tests.
+    ///   - clocks: replaced only in tests.
     /// - Throws: `HexlistError` if TLS cannot be set up with this identity.
     public init(
         configuration: NodeConfiguration, identity: Identity, store: HexStore, discovery: (any PeerDiscovery)?,

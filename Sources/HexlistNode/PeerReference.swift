@@ -67,7 +67,7 @@ public struct PeerReference: Sendable {
 
     private func notFound(_ views: [PeerView]) -> HexlistError {
         if let ghost = ghosts(among: views).first {
-            // Usually this machine's own announcement, but possibly one with a copy of its identity.
+            // Usually this machine's own announcement, but possibly that of another machine with a copy of its identity.
             if ghost.reason == "self" {
                 return HexlistError(
                     .notFound, "\"\(shown)\" is this machine, or one with the same identity.",
@@ -88,7 +88,7 @@ public struct PeerReference: Sendable {
             .notFound, "There is no peer \"\(shown)\".", hint: meant + "All peers seen so far: `hexlist peers --all --why`.")
     }
 
-    /// Returns the peer with the name nearest to the text. Aliases go first, because anyone can choose the own name of another peer.
+    /// Returns the peer with the name nearest to the text. Aliases are preferred, because anyone can choose the own name of another peer.
     private func likely(_ views: [PeerView]) -> PeerView? {
         guard text.utf8.count <= NameKey.bytes else { return nil }
         let peers = views.filter { $0.isPeer && $0.uuid != nil }.prefix(Self.comparisonLimit)

@@ -1,6 +1,6 @@
 import HexlistModel
 
-/// The configuration and environment of rclone, and how long its process is kept alive.
+/// The configuration and environment of rclone, and the time for which its idle process is kept.
 public struct RcloneSettings: Sendable {
     /// Path of the configuration file; `nil` for rclone's default.
     public var configuration: String?

@@ -77,7 +77,7 @@ struct RequestQueue: Sendable {
     /// Whether a request is in the queue: waiting, running, or delayed before a retry.
     func contains(_ id: RequestID) -> Bool { entries[id] != nil }
     var runningCount: Int { running.count }
-    /// Number of all bookkeeping entries, for tests that it stays bounded.
+    /// Number of all bookkeeping entries. Tests check that it stays bounded.
     var bookkeepingCount: Int { entries.count + waiting.count + running.count + pauses.count }
 
     /// Adds a request. As for the other methods, `begin` lists the requests to start now.

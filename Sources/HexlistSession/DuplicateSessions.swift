@@ -20,10 +20,10 @@ enum DuplicateSessions {
     struct OlderSession: Sendable, Equatable {
         /// Whether the session had a Hello and has no unanswered challenge.
         var isAnswered: Bool
-        /// Whether two users are comparing digits on it.
+        /// Whether two users are comparing digits on the session.
         var isPairing = false
-        /// Whether its boot nonce differs from that of the newest session. If such a session still answers a challenge, two machines have
-        /// the key.
+        /// Whether the session's boot nonce differs from that of the newest session. If such a session still answers a challenge, two
+        /// machines have the key.
         var isOtherStart = false
     }
 

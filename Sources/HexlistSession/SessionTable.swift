@@ -29,7 +29,7 @@ public final class SessionTable: @unchecked Sendable {
     /// - Parameters:
     ///   - own: the identity of this side.
     ///   - eventLoop: the event loop of all connections.
-    ///   - clocks: other clocks than the system's are for tests.
+    ///   - clocks: replaced only in tests.
     public init(own: PeerID, limits: SessionLimits = SessionLimits(), on eventLoop: any EventLoop, clocks: Clocks = .system) {
         self.own = own
         self.limits = limits
@@ -114,7 +114,7 @@ public final class SessionTable: @unchecked Sendable {
         if changed { for session in all.values { session.updateReading() } }
     }
 
-    /// Whether hexes of another trusted session were passed to the store within that time.
+    /// Whether hexes of another trusted session were passed to the store within the last `time`.
     func storeIsShared(beside session: PeerSession, within time: Duration) -> Bool {
         let now = clocks.now
         return recentStoreWriters.contains { $0.session != ObjectIdentifier(session) && now - $0.at < time }

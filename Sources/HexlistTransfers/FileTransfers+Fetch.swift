@@ -146,7 +146,7 @@ extension FileTransfers {
     /// Maximum number of rows that are read into memory at once while transfers are enqueued.
     private static let rowsAtOnce = 500
 
-    /// Enqueues those of `count` transfers that are not in the queue yet. A row may have kilobytes, so each row is built only when it is
+    /// Enqueues those of `count` transfers that are not in the queue yet. A row may take kilobytes, so each row is built only when it is
     /// needed.
     /// - Parameter make: builds the row with this index. It is called more than once for each row, on several threads.
     private func begin(

@@ -27,9 +27,9 @@ public final class PeerConnection: @unchecked Sendable {
     /// Maximum bytes read and dropped after `close()`: those the peer may have in flight. Closing a socket with unread bytes resets the
     /// connection, and a reset may overtake the last frame.
     private static let closeBytes = ProtocolLimits.windowBytes
-    /// The same for a stranger, whose traffic is throttled so that little is in flight.
+    /// `closeBytes` for a stranger, whose traffic is throttled so that little is in flight.
     private static let strangerCloseBytes = 512 << 10
-    /// The same after a frame with an invalid length.
+    /// `closeBytes` after a frame with an invalid length.
     private static let faultBytes = 64 << 10
 
     public let role: Role

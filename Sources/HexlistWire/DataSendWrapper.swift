@@ -33,7 +33,7 @@ public enum Operation: String, Sendable, CaseIterable {
         }
     }
 
-    /// Whether frames of this operation are numbered by `sequence`; for others it is ignored.
+    /// Whether frames of this operation are numbered by `sequence`; in frames of other operations, `sequence` is ignored.
     public var isNumbered: Bool {
         switch self {
         // Peers that do not know the last three treat them as unknown operations, which are numbered.

@@ -5,7 +5,7 @@ import HexlistLocalSend
 import HexlistModel
 import HexlistStore
 
-/// The hex of the files of one session. Its links lead to the kept files by their digests. A name with folders becomes nested hexes.
+/// The hex with the files of one session. Its links lead to the kept files by their digests. A name with folders becomes nested hexes.
 struct DeviceHex {
     private struct Folder {
         var title: FileName

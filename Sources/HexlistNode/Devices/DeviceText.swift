@@ -6,7 +6,7 @@ enum DeviceText {
     /// - Parameters:
     ///   - text: at most `ProtocolLimits.stringBytes`.
     ///   - sender: the device, by its proven certificate.
-    ///   - name: the name it gives itself.
+    ///   - name: the name that the device gives itself.
     static func hex(_ text: String, from sender: PeerID, name: String) -> IncomingHex {
         var content = HexContent()
         content.setSender(sender, name: name)
@@ -16,7 +16,7 @@ enum DeviceText {
 }
 
 extension HexContent {
-    /// Sets the sender that the hex names.
+    /// Sets the UUID and name of the sender in the hex.
     mutating func setSender(_ sender: PeerID, name: String) {
         senderUUID = add(sender.description)
         senderName = add(PeerName.cut(name, bytes: ProtocolLimits.nameBytes))

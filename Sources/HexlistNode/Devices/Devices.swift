@@ -33,14 +33,14 @@ final class Devices {
     private var addresses: [InterfaceAddress] = []
     /// The TCP port; `nil` while none is open.
     private(set) var port: DevicePort?
-    /// Why no port is open although it should be.
+    /// The reason why no port is open although one should be.
     private(set) var failure: String?
     private let timer: DeadlineTimer
     /// The couriers of trusted devices that are online.
     var couriers: [PeerID: LocalSendCourier] = [:]
     /// The devices for which rows may wait.
     var waiting: Set<PeerID> = []
-    /// When a failed handshake of an address was last logged, at most `loggedLimit`.
+    /// The time at which a failed handshake was last logged, for at most `loggedLimit` addresses.
     private var refused: [IPAddress: ContinuousClock.Instant] = [:]
     private static let loggedLimit = 64
 
@@ -139,7 +139,7 @@ final class Devices {
         if mode != .off { apply(.looked, node) }
     }
 
-    /// Passes on the trusted devices, after the registry has read them.
+    /// Passes the trusted devices to the directory, after the registry has read them.
     func knownChanged(_ node: isolated Node) {
         var known: [Fingerprint: [DeviceEndpoint]] = [:]
         for record in node.registry.devices.values where record.trust == .trusted {

@@ -54,7 +54,7 @@ final class FolderRoute {
         timer = DeadlineTimer(on: eventLoop, clocks)
     }
 
-    /// The key in the store's metadata of the postings from an identity to a peer.
+    /// The key of the postings from an identity to a peer, in the store's metadata.
     private static func metaKey(_ own: PeerID, _ peer: PeerID) -> String { "postings.\(own).\(peer)" }
 
     /// Restores the postings of earlier runs and begins to work.

@@ -104,7 +104,7 @@ struct LetterContents: Sendable {
 
     static func frame(_ receipt: Receipt) -> [UInt8] { frame { WrapperEncoder.ack(receipt, into: &$0) } }
 
-    /// A frame without its length.
+    /// Writes a frame, and returns it without its length prefix.
     private static func frame(_ write: (inout ByteBuffer) -> Void) -> [UInt8] {
         var buffer = ByteBuffer()
         write(&buffer)

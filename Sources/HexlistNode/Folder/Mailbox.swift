@@ -54,7 +54,7 @@ struct Mailbox: Sendable {
     func arrivals(now: Int64, trust: (Fingerprint) -> Trust) throws -> Arrivals {
         try folder.create(own.description)
         if try folder.read(Self.cardName, in: own.description, sizes: Card.byteCount...Card.byteCount)?.bytes != card.bytes {
-            // A new signature differs each time, so a valid card of the same keys is not replaced.
+            // Each signature is different, so a valid card with the same keys is not replaced.
             if cardOf(own).map({ !$0.hasKeys(of: card) }) ?? true { try folder.write(card.bytes, as: Self.cardName, in: own.description) }
         }
         var arrivals = Arrivals()
@@ -94,7 +94,7 @@ struct Mailbox: Sendable {
         return card
     }
 
-    /// Seals a letter for a trusted key and puts it into its mailbox.
+    /// Seals a letter for a trusted key and puts it into the peer's mailbox.
     /// - Returns: the file; `nil` if the peer has no mailbox with a card of this key.
     /// - Throws: `FileFault`, or `LetterTooLong`.
     func post(_ frames: [[UInt8]], to key: Fingerprint, at now: Int64) throws -> (name: EnvelopeFileName, bytes: Int)? {

@@ -111,7 +111,7 @@ struct PostedEnvelopes: Sendable, Equatable {
 }
 
 extension [ClosedRange<Int64>] {
-    /// Appends a row, which extends the last range if it follows it.
+    /// Appends a row. If it directly follows the last range, that range is extended.
     mutating func append(row: Int64) {
         if let last, last.upperBound + 1 == row {
             self[count - 1] = last.lowerBound...row

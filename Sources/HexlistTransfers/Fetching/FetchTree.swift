@@ -6,7 +6,7 @@ import HexlistStore
 /// The files and folders to fetch, read from one file or folder of a service.
 struct FetchTree {
     struct File: Sendable {
-        /// The name of the file in its folder. Path and link may have kilobytes, so they are built on demand.
+        /// The name of the file in its folder. The path and the link may be kilobytes long, so they are built on demand.
         var entryName: String
         var size: Int64?
         /// Modification time in milliseconds since 1970.

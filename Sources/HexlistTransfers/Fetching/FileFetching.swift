@@ -112,7 +112,7 @@ final class FileFetching {
     }
 
     /// Cancels a transfer, and deletes its partial file.
-    /// - Parameter stored: the row as it is in the store.
+    /// - Parameter stored: the row in the store.
     /// - Returns: whether the transfer was in the queue.
     func cancel(_ stored: TransferRow, _ host: isolated FileTransfers) -> Bool {
         let id = TransferID(stored.id)

@@ -2,7 +2,7 @@ import HexlistFiles
 import HexlistModel
 import HexlistStore
 
-/// The transfers in the queue. Each has an `Entry` with the data that the queue, sums and lists need. A whole row may have kilobytes,
+/// The transfers in the queue. Each has an `Entry` with the data that the queue, sums and lists need. A whole row may take kilobytes,
 /// because peers choose links and folders; rows are kept only up to `rowBytes` in total, and the others are read from the store when an
 /// attempt starts.
 struct QueuedTransfers {

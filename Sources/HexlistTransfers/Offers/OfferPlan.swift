@@ -42,7 +42,7 @@ struct OfferPlan {
         var folder: OfferCopies
         /// Bytes that must stay free on the disk.
         var minimumFree: Int64
-        /// Maximum total size of files that are copied without being asked for. 0: only those that may be deleted.
+        /// Maximum total bytes of files that are copied although the user did not request copies; 0 to copy only files that may be deleted.
         var below: Int64 = 0
         /// Whether all files are copied, of any size.
         var isForAll: Bool

@@ -38,7 +38,7 @@ public final class FileClientConnection: @unchecked Sendable {
     /// Received bytes that were not taken. They are copied, so that TLS can reuse its buffer.
     private var body = ByteBuffer()
     private var notice: Scheduled<Void>?
-    /// Bytes received of the body of the first response in flight, taken or not; of the last one if idle.
+    /// Received bytes of the body of the first response in flight, taken or not; if idle, those of the last response.
     public private(set) var arrivedBytes: Int64 = 0
     private var isReadHeld = false
     /// Whether reading is paused because the receiver has not taken its bytes. The peer is then not disconnected as too slow.

@@ -107,8 +107,8 @@ public enum FileLimits {
     static let minimumProgressBytes = 4_096
     /// Maximum requests passed to the delegate at once.
     static let requestsAtOnce = 16
-    /// Maximum size of a file that is fetched on a shared connection. If its transfer is cancelled, to read and discard so few bytes is
-    /// cheaper than to open another connection.
+    /// Maximum size of a file that is fetched on a shared connection. If its transfer is cancelled, reading and discarding so few bytes is
+    /// cheaper than opening another connection.
     public static let sharedBytes: Int64 = 256 << 10
     /// Maximum bytes of responses that are built together, not counting the last one.
     public static let togetherBytes: Int64 = 128 << 10

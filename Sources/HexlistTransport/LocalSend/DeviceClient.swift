@@ -37,7 +37,7 @@ public struct DeviceResponse: Sendable {
     public var certificate: DeviceCertificate
 }
 
-/// Why a request to a device failed.
+/// The reason why a request to a device failed.
 public enum DeviceRequestFault: Error, Sendable, Equatable {
     /// The server has another certificate. Nothing was sent to it.
     case otherCertificate(Fingerprint)

@@ -124,7 +124,7 @@ public final class DeviceExchange: @unchecked Sendable {
         }
     }
 
-    /// - Parameter isWhole: whether the body ended, rather than the connection.
+    /// - Parameter isWhole: `false` if the connection ended before the body.
     func bodyEnded(isWhole: Bool) {
         let body = body
         self.body = .ended

@@ -56,7 +56,7 @@ package final class WebClient: Sendable {
         let eventLoop: any EventLoop
         /// Made for the first name, because it starts threads.
         lazy var resolver = NameResolver(eventLoop: eventLoop, threads: WebClient.threads)
-        /// Made for the first request over TLS, because it has the certificates of the system.
+        /// Created for the first request over TLS, because it contains the certificates of the system.
         var tls: NIOSSLContext?
 
         mutating func context() throws -> NIOSSLContext {

@@ -159,7 +159,7 @@ struct OpenHex {
     var older = OlderNames()
     var extra = TextSlice.empty
 
-    /// Length of the longest of its own texts in bytes.
+    /// Bytes of the hex's longest text, without those of links and inner hexes.
     @inline(__always)
     var longestText: Int {
         max(max(senderUUID.slice.count, senderName.slice.count), max(hexDescription.slice.count, hexColor.slice.count))

@@ -118,6 +118,6 @@ struct UnknownMembers {
 }
 
 extension Int {
-    /// The least power of two that is not smaller; for values below 2^28.
+    /// The least power of two that is at least this value; for values below 2^28.
     fileprivate var nextPowerOf2: Int { self <= 1 ? 1 : 1 << (Int.bitWidth - (self - 1).leadingZeroBitCount) }
 }

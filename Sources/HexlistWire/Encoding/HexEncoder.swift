@@ -79,8 +79,8 @@ public enum HexEncoder {
 
     /// Writes a hex up to its links.
     /// - Parameters:
-    ///   - senders: replaces its own sender members.
-    ///   - level: nesting depth of its members.
+    ///   - senders: replaces the sender members of the hex.
+    ///   - level: nesting depth of the hex's members.
     @inline(__always)
     private static func begin(_ node: Node, _ senders: [UInt8]?, of hex: HexContent, level: Int, to json: inout JSONWriter) {
         if let senders {

@@ -68,7 +68,7 @@ struct ShowCommand: AsyncParsableCommand {
         StandardError.note(advice)
     }
 
-    /// Returns how to download the files of a hex; `nil` if it has none.
+    /// Returns the advice on downloading the files of a hex; `nil` if it has none.
     static func advice(_ hex: HexJSON) -> String? {
         let own = (hex.links ?? []).enumerated().filter { FileArgument.isLink($0.element.url) }.map { $0.offset + 1 }
         guard !own.isEmpty || hasFiles(hex.children ?? []) else { return nil }

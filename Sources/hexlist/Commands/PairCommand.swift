@@ -148,7 +148,8 @@ enum PairText {
         return typed.elementsEqual(digits.utf8) ? .yes : .otherDigits
     }
 
-    /// Returns the first line while requests are accepted. Other machines do not find a hidden one, so its user has to send the request.
+    /// Returns the line that is shown first while requests are accepted. Other machines do not find a hidden one, so its user has to send
+    /// the request.
     static func accepting(_ own: StatusJSON) -> String {
         let name = TerminalText.clean(own.name, columns: 40)
         guard own.announce != false else {

@@ -106,7 +106,7 @@ struct ShareRemoveCommand: AsyncParsableCommand {
 
 /// Texts about shares.
 enum ShareText {
-    /// Returns who may fetch the files of a share: `all trusted peers`, or the names of groups and peers.
+    /// Returns the peers that may fetch the files of a share: `all trusted peers`, or the names of groups and peers.
     static func audience(_ share: ShareView) -> String {
         guard !share.toAll else { return "all trusted peers" }
         let names = share.groups.map(GroupName.marked) + share.peers.map { $0.label.shown() }

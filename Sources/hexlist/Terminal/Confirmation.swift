@@ -7,7 +7,7 @@ struct Confirmation {
     /// Number of links from which a deletion must be confirmed on a terminal.
     static let linkLimit = 20
 
-    /// Prints how to save a copy of hexes before they are deleted.
+    /// Prints the command that saves a copy of hexes, before they are deleted.
     static func noteCopy(_ hexes: [Int64]) {
         let ids = hexes.prefix(20).map(String.init).joined(separator: " ") + (hexes.count > 20 ? " …" : "")
         StandardError.note("To keep a copy, answer no and run `hexlist export \(ids) -o FILE.html`.")
@@ -31,7 +31,7 @@ struct Confirmation {
     }
 }
 
-/// Prints how to undo a change.
+/// Prints the command that undoes a change.
 enum Undo {
     /// Prints the undo command on standard error, if that is a terminal.
     static func note(_ words: [String]) {
