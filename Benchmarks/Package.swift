@@ -1,7 +1,7 @@
 // swift-tools-version: 6.1
 import PackageDescription
 
-// Measures; kept apart so that the project's own build knows nothing of it. Run `Benchmarks/decode`.
+// A package of its own, so that the project's build does not include the benchmarks. Run `Benchmarks/decode`.
 
 let package = Package(
     name: "hexlist-benchmarks",

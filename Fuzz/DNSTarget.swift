@@ -60,7 +60,7 @@ private struct DomainStage {
         }
     }
 
-    /// The next query once it is due, with the requested number of replies.
+    /// Answers the next query once it is due, with replies from the input.
     private mutating func answer(_ input: inout FuzzInput) {
         let (question, at) = browser.next
         now = max(now, at)

@@ -47,7 +47,7 @@ private struct FuzzPeer {
 
 private let present: Int64 = 1_800_000_000_000
 
-/// The input, at a place of a valid card.
+/// Reads a valid card of which the input has replaced a part.
 private func readCard(_ input: inout FuzzInput) {
     var bytes = FuzzPeer.shared.card.bytes
     let place = Int(input.word())

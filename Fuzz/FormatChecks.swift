@@ -57,7 +57,7 @@ enum FormatChecks {
         return plain(format, bytes)
     }
 
-    /// Without escape characters.
+    /// The text without the escape characters of the format.
     private static func plain(_ format: FileFormat, _ bytes: [UInt8]) -> [UInt8] {
         switch format {
         case .csv: bytes.filter { $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "'") }

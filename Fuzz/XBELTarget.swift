@@ -1,4 +1,4 @@
-// libFuzzer's way into bookmarks as XBEL that are imported (FormatChecks.swift).
+// libFuzzer target: imported bookmarks in XBEL (FormatChecks.swift).
 
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzXBEL(_ data: UnsafePointer<UInt8>?, _ count: Int) -> CInt {

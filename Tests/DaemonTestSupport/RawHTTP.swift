@@ -4,7 +4,7 @@ import NIOPosix
 /// A reply of a server, as text.
 public struct RawHTTPReply: Sendable {
     public var status = 0
-    /// The head in lower case, or all received bytes if they are no reply.
+    /// The head in lower case, or all received bytes if they are not a reply.
     public var head = ""
     public var body = ""
 }
@@ -14,7 +14,7 @@ public enum RawHTTP {
     /// The part of the reply to wait for.
     public enum End: Sendable {
         case none
-        /// For a stream, which does not end.
+        /// Return after the head, because a stream does not end.
         case head
         case closed
     }

@@ -287,7 +287,7 @@ struct APITests {
             let typo = try await #require(throws: HexlistError.self) { try await list(.oldest, ["hex.recieved"]) }
             #expect(typo.code == .badRequest && typo.hint == "Did you mean `hex.received`?")
 
-            // Events that arrive while a client follows. The first of them shows that following has begun.
+            // Events that arrive while the client follows the log. The first one shows that the client is connected.
             var numbers: [Int64] = []
             try await ada.client.followEvents(.last(1), types: ["hex.held"]) { event in
                 numbers.append(event.number)

@@ -110,7 +110,7 @@ struct FileAPITests {
                 let error = await #expect(throws: HexlistError.self) { try await change() }
                 #expect(error?.code == code, "\(String(describing: error))")
             }
-            // An alias that equals this machine's own name is ambiguous: it selects the shares of neither.
+            // An alias that equals the name of this machine's own shares is ambiguous, and selects neither.
             _ = try await bob.client.rename(ada.uuid, alias: "shares")
             let error = await #expect(throws: HexlistError.self) { try await bob.client.files(of: "shares", at: "", limit: 1) }
             #expect(error?.code == .ambiguous)

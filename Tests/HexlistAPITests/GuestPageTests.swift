@@ -195,7 +195,7 @@ import Testing
                 for wrong in ["", "x", String(ticket.dropLast()) + "~", "..%2f..%2fetc%2fpasswd", String(repeating: "A", count: 22)] {
                     #expect(try await ask(port, "GET /g/d/\(wrong)/notes.txt").status == 404)
                 }
-                // The file is replaced: it is not the one that was offered.
+                // The file is replaced, so the reply is 404.
                 try "other text".write(toFile: path, atomically: true, encoding: .utf8)
                 #expect(try await ask(port, "GET \(file.href)").status == 404)
                 for id in [0, -1, 77] as [Int64] {
@@ -259,7 +259,7 @@ import Testing
                 #expect(!reply.head.contains("access-control"))
             }
             #expect(try await daemons[0].client.hexes(.init(), limit: 10).items.isEmpty)
-            // Three more wrong keys, and not even the right one opens it.
+            // After three more wrong keys the address is blocked: even the right key is refused.
             for _ in 0..<3 { #expect(try await join(port, "AAAAAAAAAAAAAAAAAAAAAA").status == 403) }
             #expect(try await join(port, key).status == 429)
             #expect(try await ask(port, "POST /g/hexes", [token], body: text).status == 200)

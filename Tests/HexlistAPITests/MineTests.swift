@@ -7,7 +7,7 @@ import Testing
 
 @testable import HexlistDaemon
 
-/// Nested hexes and My Hexlist, over the local API and between daemons.
+/// Inner hexes and My Hexlist, over the local API and between daemons.
 @Suite("My Hexlist over the local API", .timeLimit(.minutes(5)))
 struct MineTests {
     /// A hex of eight levels with the maximum number of links in the innermost.
@@ -36,7 +36,7 @@ struct MineTests {
             #expect(Self.same(received, made))
             let saved = try await bob.client.saveMine([received.id], into: nil)
             #expect(saved.hexes == 8 && saved.links == 5_000)
-            // Forwarded back to its creator, it is unchanged.
+            // The tree is forwarded back to its creator, unchanged.
             #expect(
                 try await bob.client.send(.init(content: .forward(saved.ids[0]), peers: [ada.uuid], timeout: TestDaemon.patience)).map(
                     \.state) == [.stored])
@@ -47,7 +47,7 @@ struct MineTests {
         }
     }
 
-    @Test("a dry run of a deletion counts each nested hex once and deletes nothing")
+    @Test("a dry run of a deletion counts each inner hex once and deletes nothing")
     func dryRun() async throws {
         try await TestDaemon.with("ada") { daemons in
             let client = daemons[0].client

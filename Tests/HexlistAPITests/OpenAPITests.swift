@@ -30,7 +30,7 @@ import Yams
     // MARK: Members
 
     struct Value: Sendable, CustomTestStringConvertible {
-        /// The place in the page that describes a value: names of `components/schemas`, then of properties.
+        /// Path of the value's description in the page: a name of `components/schemas`, then names of properties.
         var place: String
         var type: any (Decodable & Sendable).Type
         var testDescription: String { place }
@@ -72,7 +72,7 @@ import Yams
         let (names, required) = try Self.described(value.place)
         let (own, needed) = FieldProbe.fields(of: value.type)
         #expect(names.sorted() == own.sorted())
-        // Members of a group are present all or none.
+        // The members of a `MemberGroup` are either all present or all missing.
         let mark = (value.type as? any MemberGroup.Type)?.marker
         #expect(needed.subtracting(required).filter { $0 != mark } == [])
     }
@@ -122,7 +122,7 @@ import Yams
         return try #require(try compose(yaml: String(contentsOf: root.appending(path: "Docs/openapi.yaml"), encoding: .utf8)))
     }
 
-    /// Path such as `Status.domains`: a schema's member, or the elements of that member if it is an array.
+    /// The schema at a path such as `Status.domains`: a member of a schema, or the elements of that member if it is an array.
     private static func schema(_ place: String) throws -> Node {
         let schemas = try #require(try page()["components"]?["schemas"])
         let names = place.split(separator: ".").map(String.init)

@@ -68,7 +68,7 @@ struct PageTests {
             #expect(collector.bytes.readableBytes <= LocalAPI.pageBytes + 64 || items == 1)
             return (items, try parser.finish())
         }
-        // Each character takes six bytes.
+        // Each character has six bytes in JSON, as an escape.
         let mebibyte = (1 << 20) / 6
         #expect(try await page([mebibyte, mebibyte], next: nil) == (2, nil))
         #expect(try await page([mebibyte, mebibyte], next: 9) == (2, "9"))

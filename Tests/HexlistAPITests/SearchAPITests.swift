@@ -8,7 +8,7 @@ import Testing
 
 @Suite("Search in the local API", .timeLimit(.minutes(5)))
 struct SearchAPITests {
-    @Test("a new hex is found at once with its place; a repeated link shows its earlier place; links are listed once")
+    @Test("a new hex is found immediately, with its location; a repeated link shows its earlier hex; links are listed once")
     func search() async throws {
         try await TestDaemon.with("ada", "bob") { daemons in
             let (ada, bob) = (daemons[0], daemons[1])

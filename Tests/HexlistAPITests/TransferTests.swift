@@ -21,7 +21,7 @@ struct TransferTests {
         return lines
     }
 
-    @Test("what is imported is exported as it came, in its order; again it adds nothing")
+    @Test("imported hexes are exported unchanged and in their order; a second import adds nothing")
     func roundTrip() async throws {
         try await TestDaemon.with("ada", "bob") { daemons in
             let (ada, bob) = (daemons[0].client, daemons[1].client)
@@ -46,7 +46,7 @@ struct TransferTests {
         }
     }
 
-    @Test("a hex is there already whatever the order of its members, their escapes and the white space; another number is another hex")
+    @Test("order of members, escapes and white space do not matter for equality with an existing hex; the spelling of a number does")
     func memberOrder() async throws {
         try await TestDaemon.with("ada") { daemons in
             let ada = daemons[0].client
@@ -61,7 +61,7 @@ struct TransferTests {
         }
     }
 
-    @Test("a file is imported into a hex of My Hexlist, once, and what would be too much there not at all")
+    @Test("a file is imported into a hex of My Hexlist once; if the hex would get too large, nothing is imported")
     func into() async throws {
         try await TestDaemon.with("ada") { daemons in
             let ada = daemons[0].client
@@ -88,7 +88,7 @@ struct TransferTests {
         }
     }
 
-    @Test("an import tells how far it is, and at its end the result or the error")
+    @Test("an import reports its progress, and at the end the result or the error")
     func progress() async throws {
         try await TestDaemon.with("ada") { daemons in
             let ada = daemons[0].client
@@ -120,7 +120,7 @@ struct TransferTests {
         return found
     }
 
-    @Test("what is found is exported, the newest first, and what is inside another found hex once")
+    @Test("the hexes that a search finds are exported, newest first; one inside another found hex is exported once")
     func found() async throws {
         try await TestDaemon.with("ada") { daemons in
             let ada = daemons[0].client
@@ -149,7 +149,7 @@ struct TransferTests {
         }
     }
 
-    @Test("a line that is wrong is refused with its number, and the others are imported")
+    @Test("an invalid line is refused with its number, and the others are imported")
     func refusals() async throws {
         try await TestDaemon.with("ada") { daemons in
             let ada = daemons[0].client
@@ -163,7 +163,7 @@ struct TransferTests {
         }
     }
 
-    @Test("text that a terminal would obey is escaped in what is exported")
+    @Test("characters that a terminal would obey are escaped in an export")
     func escaped() async throws {
         try await TestDaemon.with("ada") { daemons in
             let ada = daemons[0].client
@@ -179,7 +179,7 @@ struct TransferTests {
     func oneAtATime() async throws {
         try await TestDaemon.with("ada") { daemons in
             let ada = daemons[0]
-            var running: RequestSlots.Slot? = try await ada.api.importSlot()  // as an import that runs
+            var running: RequestSlots.Slot? = try await ada.api.importSlot()  // like a running import
             try await withThrowingTaskGroup(of: Int.self) { group in
                 for number in 0..<3 {
                     group.addTask { [lines = lines([#"{"hexDescription":"\#(number)","links":["x:1"]}"#])] in
@@ -209,7 +209,7 @@ struct TransferTests {
         }
     }
 
-    @Test("an import whose body arrives by a trickle ends, and the next one runs")
+    @Test("an import whose body arrives very slowly ends, and the next one runs")
     func trickle() async throws {
         let body = RequestBody(asyncSequence: AsyncStream(unfolding: { ByteBuffer(string: "\n") }))  // no pause, no end
         let reader = try ImportReader(folder: NSTemporaryDirectory(), diskReserve: 0)
@@ -226,11 +226,11 @@ struct TransferTests {
     func leaves(path: String, lines count: Int) async throws {
         try await TestDaemon.with("ada") { daemons in
             let ada = daemons[0]
-            var running: RequestSlots.Slot? = try await ada.api.importSlot()  // as an import that runs
+            var running: RequestSlots.Slot? = try await ada.api.importSlot()  // like a running import
             let body = String(repeating: #"{"hexDescription":"of the one that left","links":["x:1"]}"# + "\n", count: count)
             let caller = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
                 .connect(unixDomainSocketPath: ada.socket).get()
-            // Not awaited, because the daemon does not read it yet.
+            // The write is not awaited, because the daemon does not read the body yet.
             caller.writeAndFlush(ByteBuffer(string: request("POST \(path)", body: body)), promise: nil)
             try await eventually { ada.api.imports.waiting == 1 }
             try await caller.close()
@@ -261,7 +261,7 @@ struct TransferTests {
     func halfClosed() async throws {
         try await TestDaemon.with("ada") { daemons in
             let ada = daemons[0]
-            var running: RequestSlots.Slot? = try await ada.api.importSlot()  // as an import that runs
+            var running: RequestSlots.Slot? = try await ada.api.importSlot()  // like a running import
             let caller = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
                 .connect(unixDomainSocketPath: ada.socket) { channel in
                     channel.eventLoop.makeCompletedFuture {
@@ -296,7 +296,7 @@ struct TransferTests {
         #expect(try reader.finish().entries.count <= most)
     }
 
-    @Test("hexes are read back from the temporary file as they came, which has no name", arguments: [3, 1_000, 1 << 20])
+    @Test("hexes are read back unchanged from the temporary file, which has no name", arguments: [3, 1_000, 1 << 20])
     func spooled(pieceBytes: Int) async throws {
         try await TemporaryFolder.with { folder in
             let texts = (0..<40).map { "\($0) " + String(repeating: "x", count: $0 * 1_500) }
@@ -317,7 +317,7 @@ struct TransferTests {
         }
     }
 
-    @Test("the temporary file leaves the disk's reserve free, and an error of it is reported")
+    @Test("the temporary file leaves the disk's reserve free, and its errors are reported")
     func spoolRoom() throws {
         let folder = NSTemporaryDirectory()
         var reader = try ImportReader(folder: folder, diskReserve: .max)

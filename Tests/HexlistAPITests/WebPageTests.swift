@@ -11,7 +11,6 @@ import Testing
 @testable import HexlistDaemon
 @testable import HexlistJSON
 
-/// The replies and refusals of the page's listener.
 @Suite("The page's listener", .timeLimit(.minutes(5))) struct WebPageTests {
     /// Sends one request on its own connection and reads until it is closed. A `Host` in `headers` replaces the default one.
     /// - Parameter endsEarly: return after the response head, because a stream does not end.
@@ -67,7 +66,7 @@ import Testing
                 ] { #expect(reply.head.contains(header)) }
                 #expect(!reply.head.contains("access-control"))
             }
-            // The files make no markup of text, and load nothing from other origins.
+            // The page's scripts create no markup from text, and load nothing from other origins.
             for file in PageFile.all {
                 let text = String(decoding: file.bytes, as: UTF8.self)
                 for word in ["innerHTML", "outerHTML", "insertAdjacent", "document.write", "eval(", "style=", "onclick=\""] {
@@ -113,7 +112,7 @@ import Testing
         }
     }
 
-    @Test("the page can do what it needs, but not read paths, change the identity, roster or configuration") func operations() async throws
+    @Test("the page may use its operations, but not read paths or change identity, roster or configuration") func operations() async throws
     {
         try await TestDaemon.with("ada") { daemons in
             let (port, token, _, _) = try await begin(daemons[0])
@@ -173,7 +172,7 @@ import Testing
             #expect(saved.port == port && saved.proof == session.proof && saved.pages.count == 1)
             let text = try SmallFile.read(file.path, limit: 64 << 10)
             for key in [session.token, session.reload, secret] { #expect(!text.contains(key)) }
-            // Another daemon with this state, at another port: as after a restart.
+            // Another daemon with this state, on another port: the situation after a restart.
             try file.write(SavedPages(port: try await freePort(), proof: saved.proof, pages: saved.pages))
             let restored = PageListener()
             async let _: Void = restored.run(api)  // cancelled and awaited at the end of this scope
@@ -200,7 +199,7 @@ import Testing
         return port
     }
 
-    @Test("a file is handed over, for those it is for and no others") func uploads() async throws {
+    @Test("an uploaded file is offered to the given peers and to no others") func uploads() async throws {
         try await TestDaemon.with("ada", "bob") { daemons in
             try await daemons[0].awaitPeers(1)
             let (port, token, _, _) = try await begin(daemons[0])

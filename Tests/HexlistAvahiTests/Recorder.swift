@@ -23,7 +23,6 @@ final class Recorder: Sendable {
         met.forEach { $0(()) }
     }
 
-    /// Discards all recorded events.
     func clear() { state.withLock { $0.events = [] } }
 
     /// Waits for a recorded event that satisfies the condition.

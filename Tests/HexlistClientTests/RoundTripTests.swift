@@ -25,7 +25,7 @@ struct RoundTripTests {
         }
     }
 
-    /// T20: the only permitted change.
+    /// The text as it arrives: U+0000 becomes U+FFFD (T20), the only permitted change.
     private func received(_ text: String) -> String {
         String(String.UnicodeScalarView(text.unicodeScalars.map { $0 == "\u{0}" ? "\u{FFFD}" : $0 }))
     }
@@ -112,7 +112,7 @@ struct RoundTripTests {
     func sameDecisions() async throws {
         try await withTrust { ada, bob in
             for test in Self.decisions {
-                // On the wire.
+                // A frame on the wire.
                 var decoder = WrapperDecoder()
                 let isMarked = test.json.starts(with: [0xEF, 0xBB, 0xBF])  // allowed only at the start of the frame
                 let frame = Array(#"{"operationType":"Store","jmObject":"#.utf8) + test.json.dropFirst(isMarked ? 3 : 0) + Array("}".utf8)
@@ -122,7 +122,7 @@ struct RoundTripTests {
                 }
                 #expect(same(onWire, test.description), "\(test.name): \(onWire.debugDescription) on the wire")
 
-                // One hex as JSON.
+                // A hex in the local API.
                 let sent: [SendOutcome]?
                 do {
                     sent = try await ada.client.send(.init(content: .hex(test.json), peers: [bob.uuid], timeout: TestDaemon.patience))

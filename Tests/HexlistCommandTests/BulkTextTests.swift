@@ -3,7 +3,6 @@ import Testing
 
 @testable import hexlist
 
-/// The progress line of a bulk send.
 @Suite("Progress of a bulk send")
 struct BulkTextTests {
     private func position(lines: Int = 0, bytes: Int64 = 0, of size: Int64? = nil, isAtEnd: Bool = false) -> BulkInput.Position {

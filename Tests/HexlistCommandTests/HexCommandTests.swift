@@ -6,7 +6,6 @@ import Testing
 
 @testable import hexlist
 
-/// Arguments, prompts and output of the hex commands.
 @Suite("Hexes on the command line")
 struct HexCommandTests {
     @Test("ids and ranges are distinguished; a peer or `--all` stands alone")

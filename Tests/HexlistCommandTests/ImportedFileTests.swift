@@ -4,7 +4,6 @@ import Testing
 
 @testable import hexlist
 
-/// Hexes and messages of `hexlist import`.
 @Suite("Imported files") struct ImportedFileTests {
     private static func error(_ bytes: [UInt8], _ path: String = "x") -> HexlistError? {
         #expect(throws: HexlistError.self) { try ImportedFile(bytes, path: path, format: nil) }

@@ -4,7 +4,6 @@ import Testing
 
 @testable import hexlist
 
-/// Texts of `hexlist invite`.
 @Suite("Texts about invitations") struct InviteTextTests {
     @Test(
         "an invitation lasts 1 minute to 24 hours",

@@ -6,7 +6,6 @@ import Testing
 
 @testable import hexlist
 
-/// The reason and the advice shown for a hex that is not delivered yet.
 @Suite("Reasons why a row waits, with advice")
 struct RowReasonTests {
     private static let uuid = PeerID(UUIDBytes(high: 0x0C6F_1B22_0000_8000, low: 0x8000_0000_0000_0001))
@@ -243,7 +242,7 @@ struct RowReasonTests {
                 LockFile.Holder(pid: 7, socket: "/s/control.sock"), [:],
                 "hexlistd (pid 7) uses the state folder /s, but nothing listens on /s/control.sock.", "`kill 7`"
             ),
-            // As during a restore.
+            // A process that holds the lock without a socket, as during a restore.
             (
                 LockFile.Holder(pid: 7), [:], "hexlistd (pid 7) uses the state folder /s, but nothing listens on /s/control.sock.",
                 "try again"

@@ -5,7 +5,7 @@ import Testing
 
 @testable import hexlist
 
-@Suite("What hexlist by itself tells")
+@Suite("hexlist without a command")
 struct NewsTests {
     // swift-format-ignore: NeverForceUnwrap
     private static let fingerprint = Fingerprint(bytes: [UInt8](repeating: 0xAB, count: 32))!

@@ -119,7 +119,7 @@ struct TerminalTests {
         table.add("name", "ada")
         table.add("daemon", "hexlistd 1.0.0, pid 12345, up 3 h 5 min")
         #expect(table.lines(Self.terminal(32)) == ["name    ada", "daemon  hexlistd 1.0.0, pid", "        12345, up 3 h 5 min"])
-        // A word that does not fit beside its name goes below it, uncut.
+        // A value that does not fit beside its name goes below it, uncut.
         table.add("uuid", "CF6A0262-1BE8-8351-87AE-E58794DEBA2C")
         #expect(table.lines(Self.terminal(40)).suffix(2) == ["uuid", "  CF6A0262-1BE8-8351-87AE-E58794DEBA2C"])
         for width in 20...60 { #expect(table.lines(Self.terminal(width)).allSatisfy { TextWidth.of($0) <= width }, "\(width)") }

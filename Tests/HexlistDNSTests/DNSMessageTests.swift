@@ -57,7 +57,7 @@ struct DNSMessageTests {
             before = at
         }
         #expect(long.message == nil)
-        // A chain of pointers longer than any name has labels, without labels between them.
+        // A chain of pointers without labels between them, longer than the number of labels of any name.
         for (count, isRead) in [(100, true), (200, false)] {
             var answer = Answer(count: 2)
             let first = answer.bytes.count + 12

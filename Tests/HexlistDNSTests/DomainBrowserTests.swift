@@ -41,7 +41,7 @@ struct DomainBrowserTests {
         }
         let events = browser.browsed(.none, asked: Self.start, now: Self.start)
         #expect(browser.next.at == Self.start + DomainBrowser.emptyRefreshInterval)
-        // The domain is perhaps misspelt.
+        // The domain lists no instance: its name may be misspelt.
         guard case .domain("corp.example", .degraded(let text))? = events.first else {
             Issue.record("\(events)")
             return
@@ -110,7 +110,7 @@ struct DomainBrowserTests {
         }
         #expect(waits == [5, 10, 20, 40, 60, 60].map { .seconds($0) })
         #expect(browser.browsed(.found([Self.label("ada")], seconds: 60), asked: now, now: now) == [.domain("corp.example", .running)])
-        // An old failure of an instance hardly counts.
+        // A single failure of an instance is retried after 5 s, although the failures of the domain had led to longer pauses.
         #expect(
             browser.resolved(Self.ada, .failed("gone"), asked: now, now: now) == [
                 .resolveFailed(Self.record(), "DNS does not answer: gone")

@@ -69,7 +69,7 @@ struct DoctorStepTests {
         "multicast: a reply of this machine, under any name, and an interface without carrier prove nothing",
         arguments: [
             ([("eth0", .answered(["ada [0A0B0C0D]"], byOthers: false))], .warning, ["on eth0 only this machine answers"], true),
-            // A second daemon on this machine.
+            // Only a second daemon on this machine answers.
             ([("eth0", .answered(["bob [11111111]"], byOthers: false))], .warning, ["on eth0 only this machine answers"], true),
             ([("eth0", .noCarrier)], .warning, ["eth0 has no carrier"], false),
             (
@@ -120,7 +120,7 @@ struct DoctorStepTests {
             (" [publish] \n  disable-publishing = true\n", ["disable-publishing=true"]),
             ("[server]\ndeny-interfaces=eth0,wlan0\nallow-interfaces=\n", ["deny-interfaces=eth0,wlan0"]),
             ("[server]\nallow-interfaces=eth1\n[publish]\ndisable-publishing=1\n", ["allow-interfaces=eth1", "disable-publishing=1"]),
-            // Disabled, commented out, in another section.
+            // The setting is `no`, commented out, or in another section.
             ("[publish]\ndisable-publishing=no\n#disable-user-service-publishing=yes\n;disable-publishing=yes\n", []),
             ("[wide-area]\ndisable-publishing=yes\n[publish]\ndeny-interfaces=eth0\n", []), ("", []), ("=\n[\n]\n[publish\n", []),
         ])
@@ -184,7 +184,7 @@ struct DoctorStepTests {
         }
     }
 
-    @Test("the address of a blocked peer says so, and how to unblock it")
+    @Test("for the address of a blocked peer, the step reports the block and how to end it")
     func blockedPlace() async throws {
         try await TestDaemon.with("one", "two") { daemons in
             let (one, two) = (daemons[0], daemons[1])
@@ -251,7 +251,7 @@ struct DoctorStepTests {
         #expect(Doctor.trust(id, .stranger, .trusted).state == .warning)
         #expect(Doctor.trust(id, .blocked, .trusted).advice.contains { $0.contains("unblock") })
         #expect(Doctor.trust(id, .trusted, .blocked).state == .failed)
-        // The peer's current behaviour counts more than the limit in its Hello.
+        // The result of the ping counts more than the limit in the peer's Hello.
         let answered = PingOutcome.answered(bytes: 9, after: .zero)
         for (bytes, ping, dialBack, expected) in [
             (1 << 20, answered, .cannotAsk, .trusted), (64 << 10, answered, .noReply, .stranger),
@@ -267,7 +267,7 @@ struct DoctorStepTests {
         #expect(Doctor.dialBack(.cannotAsk) == nil)
     }
 
-    @Test("a peer that blocks this machine is reported as such, and nothing else is said about its trust")
+    @Test("a peer that blocks this machine is reported as blocking, without a second message about trust")
     func blockedThere() async throws {
         try await TestDaemon.with("one", "two") { daemons in
             let (one, two) = (daemons[0], daemons[1])

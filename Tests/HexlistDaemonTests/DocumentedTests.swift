@@ -5,7 +5,7 @@ import Testing
 @testable import HexlistDaemon
 
 /// Lists in the documents that repeat lists of the code. Both must have the same entries.
-@Suite("Documents list what the code has") struct DocumentedTests {
+@Suite("Lists in the documents are complete") struct DocumentedTests {
     @Test("Docs/Reference.md has every key of the configuration", arguments: SettingKey.all.map(\.name)) func key(_ name: String) throws {
         #expect(try Self.page("Reference", "Configuration").contains("`\(name)`"))
     }

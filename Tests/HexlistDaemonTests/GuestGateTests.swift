@@ -4,7 +4,6 @@ import Testing
 
 @testable import HexlistDaemon
 
-/// The rules by which the head of a guest's request is refused.
 @Suite("Guest gate") struct GuestGateTests {
     private func gate() throws -> GuestGate {
         GuestGate(

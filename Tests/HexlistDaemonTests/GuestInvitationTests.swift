@@ -39,7 +39,7 @@ import Testing
         }
     }
 
-    @Test("at most four invitations are active; an ended one frees its place") func limit() throws {
+    @Test("at most four invitations are active; the end of one permits another") func limit() throws {
         var table = GuestInvitations()
         let ids = (1...4).map { table.invite(key: [UInt8($0)], .init(time: .seconds(60)), now: start) }
         #expect(ids == [1, 2, 3, 4] && table.invite(key: [5], .init(time: .seconds(60)), now: start) == nil)
@@ -194,7 +194,7 @@ import Testing
         #expect(refusal { _ = try table.guest(token: [9], from: phone, now: start + .seconds(60 + 1_800)) } == 410)
     }
 
-    @Test("an end by the user is at once, and a hex that is being stored keeps its files until it is") func ended() throws {
+    @Test("the user ends an invitation immediately; a hex that is being stored keeps its files until it is stored") func ended() throws {
         var (table, guest, phone) = try joined()
         _ = try table.announce(upload(1), of: guest, now: start)
         _ = try table.announce(upload(2, modified: 2), of: guest, now: start)

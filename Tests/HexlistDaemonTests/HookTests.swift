@@ -43,7 +43,6 @@ struct HookTests {
             try await store.appendEvent(event, at: 0, data: data)
         }
 
-        /// Waits for a condition of the store.
         func until(_ condition: @escaping @Sendable (StoreReader) throws -> Bool) async throws {
             try await eventually { try await store.read(condition) }
         }
@@ -309,7 +308,7 @@ struct HookTests {
             try stage.hook(.peerUp, "cat >>$OUT/log", mode: mode)
             await stage.read()
             try await notRun(stage, because: word)
-            // After a fix, the next event shows it, and events since the failure are passed.
+            // After the fix the next event starts the hook, which also gets the events since the failure.
             chmod("\(stage.folder.path)/hooks/peer.up", 0o700)
             let number = try await stage.happens(.peerUp)
             try await untilPassed(stage, .peerUp, number)
@@ -372,14 +371,14 @@ struct HookTests {
             try await stage.happens(.peerUp)
             try await eventually("the refusal is logged") { stage.log.text.contains("others may write") }
             chmod("\(stage.folder.path)/hooks/peer.up", 0o700)
-            // No reload is needed: the next event shows the fix.
+            // No reload is needed: the mode is checked again at the next event.
             try await stage.happens(.peerUp)
             try await untilPassed(stage, .peerUp, first + 2)
             #expect(stage.lines("log").count == 3)
         }
     }
 
-    @Test("a hook that is missing at an event misses it, and runs at the next one")
+    @Test("a hook whose file is missing at an event skips this event, and runs at the next one")
     func missing() async throws {
         try await stage { stage in
             try stage.hook(.peerUp, "cat >>$OUT/log")
@@ -395,7 +394,7 @@ struct HookTests {
         }
     }
 
-    @Test("a hook that is missing briefly, as while an editor saves it, misses nothing")
+    @Test("a hook whose file is missing briefly, as while an editor saves it, skips no event")
     func replaced() async throws {
         let folder = Mutex<String?>(nil)
         // The file is back before the retry.

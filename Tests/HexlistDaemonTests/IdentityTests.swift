@@ -37,7 +37,7 @@ struct IdentityTests {
             try await ada.awaitPeers(1)
             let peer = try await ada.client.peer("b")
             #expect(peer.uuid == bob.uuid && peer.trust == "trusted" && peer.state == .verified)
-            // To the other peer this machine is a stranger: it can still send and receive.
+            // The other peer lists this machine as a stranger, which can still send and receive.
             try await bob.client.watchPeers(all: false) { !$0.contains { $0.uuid == after.uuid } }
             #expect(try await bob.client.peer(after.uuid.description).trust == "stranger")
             #expect(try await bob.client.peer(before.uuid.description).trust == "trusted")
@@ -45,7 +45,6 @@ struct IdentityTests {
             #expect(try await bob.send(["https://example.org/4"], to: [after.uuid.description]).map(\.state) == [.stored])
             // An idempotency key belongs to one hex of one identity.
             #expect(try await ada.send(["https://example.org/2"], to: ["b"], key: "k").map(\.state) == [.held])
-            // A second rotation works too.
             #expect(try await ada.client.rotateIdentity().uuid != after.uuid)
         }
     }
@@ -74,7 +73,7 @@ struct IdentityTests {
                 let after = try await ada.client.rotateIdentity()
                 try await ada.awaitPeers(1)
                 isRotated.withLock { $0 = true }
-                // One event for each stream.
+                // Causes one event on each stream.
                 _ = try await ada.client.rename(bob.uuid, alias: "b")
                 _ = try await ada.client.openPairing()
                 try await bob.client.watchPeers(all: false) { !$0.contains { $0.uuid == after.uuid } }

@@ -10,7 +10,7 @@ import Testing
 struct MachineDiscoveryTests {
     private static let announcement = ServiceAnnouncement(instanceName: "ada", port: 24_391, txt: [])
 
-    /// Without multicast, with a domain that lists no peer.
+    /// A discovery without multicast, with a domain that lists no peer.
     private static func discovery() -> (discovery: MachineDiscovery, questions: AsyncStream<String>) {
         let (questions, continuation) = AsyncStream.makeStream(of: String.self)
         let unicast = DNSDiscovery(domains: ["corp.example"]) { name, type in

@@ -12,7 +12,7 @@ import Testing
     @Test("a counter, a gauge and a histogram in Prometheus format") func text() {
         let registry = MetricsRegistry()
         Counter(label: "hexlist_hexes_received_total", dimensions: [("result", "stored")], factory: registry).increment(by: 3)
-        // The same instrument, created again.
+        // The same counter is created again.
         Counter(label: "hexlist_hexes_received_total", dimensions: [("result", "stored")], factory: registry).increment()
         Meter(label: "hexlist_build_info", dimensions: [("version", "1\"\n\\")], factory: registry).set(1)
         let timer = Timer(label: "hexlist_store_commit_seconds", factory: registry)
@@ -85,7 +85,6 @@ import Testing
 }
 
 extension TestDaemon {
-    /// Each series with its value.
     fileprivate func values() async throws -> [String: Double] {
         let text = String(decoding: try await client.metrics(), as: UTF8.self)
         let lines = text.split(separator: "\n").filter { !$0.hasPrefix("#") }.map { $0.split(separator: " ") }

@@ -7,7 +7,6 @@ import Testing
 
 @testable import HexlistDaemon
 
-/// Files that arrive in pieces.
 @Suite("Pieces of a file", .timeLimit(.minutes(1))) struct PieceSequenceTests {
     private func accepted(_ beginning: PieceSequence.Beginning) throws -> PieceSequence.Attempt {
         guard case .accepted(let attempt) = beginning else {

@@ -11,7 +11,7 @@ final class RawWebServer: Sendable {
         case endless([UInt8])
         /// These bytes, then one `x` every 20 ms for as long as the connection is open.
         case dripping([UInt8])
-        /// Nothing.
+        /// The server sends nothing.
         case silence
 
         /// A response with a body.
@@ -43,12 +43,12 @@ final class RawWebServer: Sendable {
         let state = Mutex(State())
     }
 
-    /// The requests that came, each with its header.
+    /// The received requests, each with its header.
     var requests: [String] { state.state.withLock { $0.requests } }
     /// Maximum number of requests that were open at once.
     var mostOpen: Int { state.state.withLock { $0.mostOpen } }
     var openConnections: Int { state.state.withLock { $0.open } }
-    /// Bytes that the kernel took.
+    /// Number of bytes that the kernel accepted.
     var sentBytes: Int { state.state.withLock { $0.sent } }
     var port: Int { channel.localAddress?.port ?? 0 }
 

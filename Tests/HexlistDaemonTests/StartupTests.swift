@@ -435,7 +435,7 @@ struct StartupTests {
             #expect(signs() == 1)
             loop.advanceTime(by: .seconds(25))
             #expect(signs() == 5)
-            // The loop is blocked: no other thread may send the signal for it.
+            // The loop is blocked, and no other thread may send the signal in its place.
             #expect(signs() == 0)
             for other in [[:], ["WATCHDOG_USEC": "x"], ["WATCHDOG_USEC": "0"], ["WATCHDOG_USEC": "9", "WATCHDOG_PID": "1"]] {
                 #expect(Watchdog(environment: other, notifier: notifier) == nil)

@@ -11,7 +11,7 @@ struct PeerDeliveryTests {
         OutgoingHex(id: id, messageID: MessageID(UUIDBytes(high: UInt64(id), low: 1)), body: ArraySlice(repeating: 0x20, count: bytes))
     }
 
-    /// Performs steps until `wait`, loading rows from `outbox`.
+    /// Performs the steps of a delivery until `wait`, loading rows from `outbox`.
     static func drain(_ delivery: inout PeerDelivery, outbox: [OutgoingHex], now: ContinuousClock.Instant, room: Int = .max)
         -> [PeerDelivery.Step]
     {
@@ -85,7 +85,7 @@ struct PeerDeliveryTests {
         delivery.written()
         delivery.appended([Self.row(1)], isDurable: true)
         #expect(!delivery.hasKnownRows && !delivery.hasWork)
-        // If the order became uncertain meanwhile, the store is queried. A query that ran too early does no harm.
+        // If the order became uncertain meanwhile, the rows are read from the store. A read that is too early does no harm.
         delivery.appended([Self.row(2)], isDurable: false)
         delivery.rowsChanged()
         #expect(Self.drain(&delivery, outbox: [], now: start).isEmpty)
@@ -201,7 +201,7 @@ struct PeerDeliveryTests {
         delivery.appended([Self.row(2)], isDurable: true)
         #expect(delivery.isBufferFilling)
         delivery.appended([Self.row(3, bytes: PeerDelivery.loadBytes)], isDurable: true)
-        delivery.appended([Self.row(4)], isDurable: true)  // not taken
+        delivery.appended([Self.row(4)], isDurable: true)  // not buffered
         #expect(!delivery.isBufferFilling)
         delivery.disconnected()
         #expect(!delivery.isBufferFilling)
@@ -214,7 +214,7 @@ struct PeerDeliveryTests {
         _ = Self.drain(&delivery, outbox: rows, now: start)
         _ = delivery.settled(Self.kept([1, 2]), isCurrent: true, now: start)
         delivery.connected(frameLimit: 1 << 20)
-        #expect(Self.drain(&delivery, outbox: Array(rows[2...]), now: start).isEmpty)  // the receipts of rows 1 and 2 are being written
+        #expect(Self.drain(&delivery, outbox: Array(rows[2...]), now: start).isEmpty)  // the results of rows 1 and 2 are being written
         delivery.written()
         #expect(Self.drain(&delivery, outbox: Array(rows[2...]), now: start) == rows[2...].map { .send($0) })
     }
@@ -240,7 +240,7 @@ struct PeerDeliveryTests {
         _ = delivery.settled(Self.kept([1]) + refusals, isCurrent: true, now: start)
         delivery.written()
         #expect(Self.drain(&delivery, outbox: Array(rows[1...]), now: start + .seconds(59)).isEmpty)
-        // One row stands for all.
+        // Only one of the refused rows is sent, as a probe.
         #expect(Self.drain(&delivery, outbox: Array(rows[1...]), now: start + .seconds(61)) == [.send(rows[1])])
         _ = delivery.settled(Self.kept([2]), isCurrent: true, now: start + .seconds(61))
         delivery.written()
@@ -328,7 +328,7 @@ struct PeerDeliveryTests {
         for _ in 0..<3 { delivery.greetedAgain(frameLimit: 64 << 10, now: start + .seconds(3)) }
         #expect(delivery.pausedUntil == start + .seconds(6))
         #expect(Self.drain(&delivery, outbox: [Self.row(1)], now: start + .seconds(6)) == [.send(Self.row(1))])
-        // A failure is not a refusal.
+        // A failure is not a refusal, so a later Hello does not end its pause.
         refuse(&delivery, at: start + .seconds(60))
         delivery.pause(until: start + .seconds(70))
         delivery.greetedAgain(frameLimit: 64 << 10, now: start + .seconds(61))
@@ -426,7 +426,7 @@ struct PeerDeliveryTests {
         func refuse(_ id: Int64) -> [RowResult] {
             [RowResult(id: id, .refused(.internal, message: "", retryAfter: 5))]
         }
-        // In one receipt, then in several.
+        // The refusals arrive in one receipt, then in several.
         let first = delivery.settled(refuse(1) + refuse(2), isCurrent: true, now: start)
         let second = delivery.settled(refuse(3), isCurrent: true, now: start)
         #expect((first + second).map(\.isFirstRefused) == [true, false, false])
@@ -485,7 +485,7 @@ struct PeerDeliveryTests {
         }
     }
 
-    @Test("refusals on another session were sent before this one began: retried on this one soon")
+    @Test("rows refused on another session were sent before this one began, so they are soon retried on this one")
     func refusedElsewhere() {
         var delivery = Self.connected()
         let refusals = (1...80).map { RowResult(id: $0, .refused(.quotaExceeded, message: "", retryAfter: 3_600)) }

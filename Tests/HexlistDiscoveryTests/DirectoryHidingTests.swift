@@ -25,7 +25,7 @@ import Testing
         #expect(stage.begun.isEmpty)
         #expect(stage.ghosts(peer).map(\.reason) == [.unverified])
         #expect(stage.ghosts(peer).first?.why.contains("announce: false") == true)
-        // A person may still ask for a dial: pairing and doctor do.
+        // A user may still ask for a dial: `pair` and `doctor` use these endpoints.
         #expect(stage.directory.endpoints(of: peer).map(\.host) == ["192.168.7.21"])
     }
 
@@ -159,7 +159,7 @@ import Testing
         #expect(ports(stage) == [24_391])
         stage.tell(.sessionDown(session, .lost))
         stage.probes = []
-        // Killed and restarted: it dials before it is announced.
+        // The peer is killed and restarted, and dials before it is announced.
         stage.tell(.sessionUp(inbound(BootNonce(2))))
         #expect(stage.row(peer)?.endpoints.first?.endpoint.host == "192.168.7.20")
         // The record changes without a goodbye.
@@ -176,7 +176,7 @@ import Testing
         stage.announce(peer, boot: BootNonce(2), port: 45_777)
         #expect(ports(stage) == [45_777])
         #expect(stage.directory.endpoints(of: peer).map(\.port) == [45_777, 24_391])
-        // Once its key is proved there, the old endpoint is dropped.
+        // The old endpoint is dropped once the key is proved at the new one.
         #expect(stage.probes.last?.isCheck == true)
         stage.probes = stage.probes.suffix(1)
         stage.end(.reached(Endpoint(host: "192.168.7.20", port: 45_777, interface: "eth0", via: .mdns)))

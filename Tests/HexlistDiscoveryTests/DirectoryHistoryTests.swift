@@ -122,7 +122,7 @@ import Testing
             }
         }
 
-        // At most the burst and two a second, in any interval.
+        // In any interval at most the burst and two probes a second have begun.
         for (index, first) in stage.begun.enumerated() {
             for last in [index + 10, index + 40, index + 200] where last < stage.begun.count {
                 let seconds = (stage.begun[last] - first) / .seconds(1)
@@ -302,7 +302,7 @@ private struct PeerModel {
     var conflicts: [PeerID: ContinuousClock.Instant] = [:]
     /// Failed checks in a row since the last proof.
     private var failures: [PeerID: Int] = [:]
-    /// Probes of a peer begun without a session or a conflict: its checks.
+    /// Probes that check a peer: those begun without a session or a conflict.
     private var checks: [ProbeID: PeerID] = [:]
     private var seen: Set<ProbeID> = []
 
@@ -328,7 +328,7 @@ private struct PeerModel {
     func brokenPromise(_ stage: Stage) -> String? {
         for row in stage.rows where row.state == .verified {
             guard let peer = row.peer else { continue }
-            // Two, plus one for each repetition that an announcement may trigger.
+            // A check fails at most twice, and once more for each repetition that an announcement may trigger.
             if !row.hasSession, failures[peer, default: 0] > 5 { return "\(peer) failed its checks and is listed" }
             if let told = conflicts[peer], stage.now - told < DirectoryTimes.conflict { return "\(peer) is two machines and is listed" }
         }

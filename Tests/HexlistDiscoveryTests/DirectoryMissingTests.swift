@@ -9,7 +9,7 @@ import Testing
     let peer = Stage.peer(1)
     let other = Stage.peer(2)
 
-    /// Announced and proved, then silent: its session is lost and two probes fail.
+    /// A directory whose peers were announced and proved, and then fell silent: each lost its session, and two probes of it failed.
     private func silent(_ peers: [PeerID], trust: Trust = .trusted, boot: BootNonce = Stage.boot) -> Stage {
         var stage = Stage(boot: boot)
         var sessions: [SessionInfo] = []
@@ -45,7 +45,7 @@ import Testing
             turn += pause
             #expect(asked.contains { abs($0 - turn) < 1.1 }, "\(turn) is no turn: \(asked.prefix(60))")
         }
-        // In the end only the regular probes remain.
+        // At the end only the regular probes remain.
         let last = asked.suffix(20)
         #expect(zip(last, last.dropFirst()).allSatisfy { $1 - $0 >= 299 })
         #expect(asked.count < 700)

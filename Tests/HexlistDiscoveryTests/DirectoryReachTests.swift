@@ -7,7 +7,7 @@ import Testing
     let peer = Stage.peer(1)
     let place = Endpoint(host: "192.168.7.20", port: 24391, interface: "eth0", via: .mdns)
 
-    /// A trusted peer that opened the session.
+    /// A directory with a session that the peer opened.
     private func visited(_ trust: Trust = .trusted) -> (stage: Stage, session: SessionInfo) {
         var stage = Stage()
         stage.tell(.knownPeer(KnownPeer(id: peer, name: "K", trust: trust)))
@@ -26,7 +26,7 @@ import Testing
         #expect(check.isCheck && check.endpoints == [place] && check.expecting == peer)
         stage.end(.reached(place))
         #expect(stage.directory.answeredEndpoints(of: peer).map(\.host) == ["192.168.7.20"])
-        // One probe is enough, even if more is announced.
+        // Another announcement causes no second probe.
         stage.announce(peer, name: "again", address: "192.168.7.21")
         stage.pass(.seconds(600))
         #expect(stage.begun.count == 1)

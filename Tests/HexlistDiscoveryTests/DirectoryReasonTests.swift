@@ -12,7 +12,7 @@ import Testing
         #expect(stage.open == [record])
         #expect(stage.ghosts().map(\.reason) == [.unverified])
         #expect(stage.row(peer) == nil && stage.events.isEmpty)
-        // Probed at once, on the first resolution.
+        // The first resolution starts a probe.
         let probe = try #require(stage.probes.first)
         #expect(probe.expecting == peer)
         #expect(probe.endpoints == [Endpoint(host: "192.168.7.20", port: 24391, interface: "eth0", via: .mdns)])
@@ -252,7 +252,7 @@ import Testing
             stage.tell(.sessionDown(second, .other))
             stage.tell(.sessionDown(first, .other))
         }
-        // The conflict lasts while both prove themselves. Each is probed every half minute, also at its announcement.
+        // The conflict lasts while both starts prove themselves. Every half minute both addresses are probed.
         var asked: Set<String> = []
         func ask(_ answer: (Endpoint) -> BootNonce?) {
             stage.pass(DirectoryTimes.conflictCheck + .seconds(1))
@@ -370,12 +370,12 @@ import Testing
         #expect(stage.row(peer)?.endpoints.map(\.endpoint.via) == [.static])
         stage.end(.ownIdentity(sameBoot: true, Endpoint(host: "10.9.9.9", port: 2_000, via: .static)))
         #expect(stage.ghosts().map(\.reason) == [.self])
-        // Another machine at that address: probed again.
+        // Another machine answers at that address, so the address is probed again.
         stage.tell(.sessionDown(SessionInfo(peer: peer, boot: BootNonce(4), name: "S"), .lost))
         stage.end(.otherIdentity(Stage.peer(2), probe.endpoints[0]))
         stage.pass(.seconds(2))
         #expect(stage.probes.contains { $0.expecting == nil && $0.endpoints.first?.host == "peer.example" })
-        // No longer configured.
+        // The address is no longer configured.
         stage.tell(.staticPeers([]))
         #expect(stage.ghosts().isEmpty)
     }
@@ -397,7 +397,7 @@ import Testing
         stage.pass(.seconds(1))
         #expect(stage.probes.contains { $0.expecting == nil && $0.endpoints == [address.endpoint] })
 
-        // Two peers were last reached at it.
+        // Two peers have this address as their last one, so it is probed for its identity.
         var shared = Stage()
         for id in [peer, Stage.peer(2)] {
             shared.tell(.knownPeer(KnownPeer(id: id, name: "K", trust: .trusted, endpoints: [endpoint])))
@@ -416,7 +416,7 @@ import Testing
         #expect(stage.probes.map(\.endpoints) == [[endpoint]])  // remembered addresses are exempt from the dial policy
         stage.prove(peer, name: "K2")
         #expect(stage.row(peer)?.state == .verified && stage.row(peer)?.name == "K2")
-        // Also announced: the same row.
+        // An announcement of this peer adds no second row.
         stage.announce(peer)
         #expect(stage.rows.count == 1)
     }

@@ -9,7 +9,7 @@ import Testing
     static let peer = Stage.peer(1)
     static let (former, current) = (BootNonce(1), BootNonce(2))
 
-    /// One fact of the restart that becomes known. The first three are mDNS records, which are cached and replaced one at a time.
+    /// A fact about the restart that this machine learns. The first three are mDNS records, which are cached and replaced one at a time.
     enum Step: CaseIterable { case port, start, address, sessionLost, session }
 
     /// The values that change with the restart.
@@ -170,7 +170,7 @@ import Testing
             #expect(row.state == .verified && row.boot == Self.current, "\(order): \(row)")
             let listed = Set(row.endpoints.map(\.endpoint.socketAddress))
             #expect(!listed.isEmpty && listed.isSubset(of: world.places), "\(order): \(listed)")
-            // Its ghosts do not list another endpoint either.
+            // The peer's ghosts do not list another endpoint either.
             for ghost in world.stage.ghosts(Self.peer) {
                 #expect(ghost.reason == .duplicate, "\(order): \(ghost)")
                 #expect(Set(ghost.endpoints.map(\.endpoint.socketAddress)).isSubset(of: world.places), "\(order): \(ghost)")
@@ -253,7 +253,7 @@ import Testing
         #expect(stage.open == [other])
         stage.pass(.seconds(600))
         #expect(stage.open == [other] && stage.directory.nextDeadline.map { $0 > stage.now + .seconds(20) } ?? true)
-        // Without its session it must be found again, alternating with the other.
+        // Without a session the peer must be found again: its resolver gets a slot, in rotation with the other one.
         stage.tell(.sessionDown(session, .lost))
         #expect(stage.open == [record])
         stage.pass(ResolverSlots.timeSlice)

@@ -94,7 +94,7 @@ import Testing
         #expect(stage.row(peer)?.state == .away && stage.row(peer)?.why == "said that it is shutting down")
         #expect(stage.events == [.up(peer), .down(peer)])
         #expect(stage.probes.isEmpty)
-        // It restarts on another port before its goodbye was seen: the reopened resolver reports the port, and it is probed at once.
+        // The peer restarts on another port before its goodbye was seen: the reopened resolver reports the port, which is probed at once.
         #expect(stage.open == [record])
         stage.resolve(record, Stage.txt(peer, boot: BootNonce(2)), port: 30_000)
         #expect(stage.probes.count == 1)
@@ -149,7 +149,7 @@ import Testing
         let record = stage.announce(peer)
         stage.end(.noAnswer)
         stage.tell(.discovery(.withdrawn(record)))
-        #expect(stage.ghosts(peer).isEmpty)  // not announced, so nothing to list
+        #expect(stage.ghosts(peer).isEmpty)  // not announced, so there is no ghost
         stage.pass(.seconds(89))
         #expect(stage.directory.peers[peer] != nil)
         stage.pass(.seconds(1))

@@ -44,7 +44,7 @@ struct DomainRecordTests {
         #expect(stage.directory.endpoints(of: near).isEmpty)
     }
 
-    @Test("a peer announced on a link and in a domain is one row with its place")
+    @Test("a peer announced on a link and in a domain is one row; the domain's announcement is a duplicate")
     func both() throws {
         var stage = Stage()
         let peer = Stage.peer(1)
@@ -71,7 +71,7 @@ struct DomainRecordTests {
                 Endpoint(host: "ada.corp.example", port: 24_391, via: .static), Endpoint(host: "10.1.0.2", port: 24_391, via: .lastKnown),
             ])
         #expect(stage.directory.configuredAddresses.map(\.state) == [.answered(peer)])
-        // Away or blocked, its identity stays known.
+        // The address still belongs to the peer when the peer is away or blocked.
         stage.tell(.sessionDown(session, .shutdown))
         #expect(
             stage.directory.configuredAddresses.map(\.state) == [.away(peer, "ada \(peer.shortID) is away: said that it is shutting down")])

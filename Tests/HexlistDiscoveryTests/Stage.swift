@@ -24,7 +24,7 @@ struct Stage {
 
     var directory: PeerDirectory
     var now = Stage.start
-    /// A check asks for the handshake only.
+    /// Running probes, oldest first. A check needs the handshake only.
     var probes: [(id: ProbeID, endpoints: [Endpoint], expecting: PeerID?, isCheck: Bool)] = []
     var begun: [ContinuousClock.Instant] = []
     var open: Set<Record> = []
@@ -106,7 +106,7 @@ struct Stage {
         tell(.discovery(.resolved(record, Resolution(host: "p.local", address: address, port: port, txt: txt))))
     }
 
-    /// A session dialled by this side, with the end of its probe.
+    /// Dials a session with the peer, which ends the oldest probe.
     @discardableResult
     mutating func prove(_ peer: PeerID, boot: BootNonce = BootNonce(1), name: String = "P") -> SessionInfo {
         let endpoint = probes.first?.endpoints.first
@@ -116,7 +116,7 @@ struct Stage {
         return session
     }
 
-    /// A peer that is announced, proved, and without a session: verified.
+    /// Announces a peer, proves it and ends its session: the peer is verified.
     mutating func verified(_ peer: PeerID) -> Record {
         let record = announce(peer)
         let session = prove(peer)
@@ -125,7 +125,7 @@ struct Stage {
     }
 
     var rows: [DirectoryRow] { directory.listing() }
-    /// The peer's row in the list, which must equal the row found alone.
+    /// The peer's row in the list, which must equal `PeerDirectory.row(of:comparing:)`.
     func row(_ peer: PeerID) -> DirectoryRow? {
         let row = rows.first { $0.peer == peer && $0.state != .ghost }
         let found = directory.row(of: peer, comparing: true).flatMap { $0.state == .ghost ? nil : $0 }

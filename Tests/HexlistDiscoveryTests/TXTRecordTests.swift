@@ -34,9 +34,9 @@ import Testing
             Case(strings: ["i\u{7}d=1", "id=\(peer)"]),
             Case(strings: [], peer: nil),
             Case(strings: Array(repeating: "a=1", count: 15) + ["id=\(peer)"]),
-            Case(strings: Array(repeating: "a=1", count: 16) + ["id=\(peer)"], peer: nil),  // the 17th string
+            Case(strings: Array(repeating: "a=1", count: 16) + ["id=\(peer)"], peer: nil),  // the id is in the 17th string
             Case(strings: [String(repeating: "x", count: 254), "id=\(peer)", String(repeating: "y", count: 200), "v=9"]),
-            // The id after the first 400 bytes:
+            // The id begins after the first 400 bytes.
             Case(strings: [String(repeating: "x", count: 254), String(repeating: "y", count: 144), "id=\(peer)"], peer: nil),
         ]) func reading(_ example: Case)
     {

@@ -80,7 +80,7 @@ import Testing
         // Eve is trusted. She opens Ada's letter and seals it again for Bob.
         let resealed = try Envelope(sealing: ada.plaintext(to: eve), for: bob.card)
         #expect(reason(resealed.bytes, for: bob) == .forged)
-        // A header of Bob's on an envelope for Eve, whose sealing key it was encrypted for.
+        // The envelope is encrypted for Eve's sealing key, and its header is Bob's.
         var readdressed = try ada.letter(to: eve).bytes
         readdressed.replaceSubrange(..<28, with: try ada.letter(to: bob).bytes.prefix(28))
         #expect(reason(readdressed, for: bob) == .damaged)
@@ -176,7 +176,7 @@ import Testing
             var bytes = (0..<5_260).map { _ in UInt8.random(in: 0...255, using: &random) }
             if round % 2 == 0 { bytes.replaceSubrange(..<28, with: header) }
             #expect(reason(bytes, for: bob) == (round % 2 == 0 ? .damaged : .noEnvelope))
-            // Behind the encryption.
+            // The bytes as a decrypted plaintext.
             if round % 4 == 0 { bytes.replaceSubrange(..<Card.byteCount, with: ada.card.bytes) }
             #expect(throws: EnvelopeFault.self) { try bob.opener.letter(bytes[...], now: Int64(start)) { _ in .trusted } }
         }

@@ -10,7 +10,6 @@ private struct Setting: Decodable {
     /// PKCS #8 of the recipient's identity key.
     var recipient: String
     var sealSeed: String
-    /// The public sealing key.
     var sealKey: String
     var card: String
     var uuid: String

@@ -209,7 +209,7 @@ import Testing
             #expect(throws: FileFault.cancelled) {
                 try PartFile(folder: folder.path, specification: Self.specification(bytes, name: "b"), knownGood: 0) { _ in false }
                     .suspend()
-                throw FileFault.cancelled  // there is nothing to be read of a new one
+                throw FileFault.cancelled  // a new file has no bytes to read
             }
             try Self.append(bytes[Int(PartFile.stride)...], to: part)
             _ = try part.finish()
@@ -416,7 +416,7 @@ import Testing
             ])
             #expect((try? results[0].get()) != nil && (try? results[7].get()) != nil)
             let faults = results.map { result in if case .failure(let fault) = result { fault } else { nil as FileFault? } }
-            // Another fetch is writing the fifth.
+            // Another fetch writes the fifth file.
             #expect(faults == [nil, .tooShort(1), .tooLong, .otherBytes, .partInUse, .diskFull, .notFound, nil])
             left.discard()
             #expect(Self.names(folder).count == 2)

@@ -162,7 +162,7 @@ import Testing
                 var (seen, after): ([String], String?) = ([], nil)
                 repeat {
                     let page = try list.page(by: order, after: after, limit: limit).listing
-                    // As the requesting peer reads it.
+                    // The page as the requesting peer decodes it.
                     let read = try #require(FolderListing(jsonBytes: page.wireBytes, by: order, after: after))
                     seen += read.entries.map(\.name)
                     after = read.next

@@ -18,7 +18,7 @@ import Testing
         var states: [TransferID: TransferState] = [:]
         var armed: TransferQueue.Instant?
         var started: [TransferID] = []
-        /// Runs that were asked to yield.
+        /// Attempts that were asked to yield.
         var leaving: [TransferAttemptID] = []
         var peers: [TransferID: PeerID] = [:]
         var arrived: [TransferAttemptID: Int64] = [:]
@@ -80,7 +80,7 @@ import Testing
             now = end
         }
 
-        /// Ends the runs that were asked to yield.
+        /// Ends the attempts that were asked to yield.
         /// - Returns: their transfers.
         mutating func preempt() -> [Int64] {
             let ids = leaving.compactMap { running[$0]?.value }
@@ -140,10 +140,10 @@ import Testing
         #expect(stage.runningIDs == [1, 2, 3, 4] && stage.leaving.isEmpty)
         stage.come(2)
         stage.add(11, peer: 2)
-        // The newest transfer, which has received the least.
+        // The newest transfer yields, because it has received the least.
         #expect(stage.preempt() == [4] && stage.runningIDs == [1, 2, 3, 11])
         #expect(stage.state(4) == .waiting(.slot))
-        // Two slots remain, so the peer is next in turn although the other peer waits for a second one.
+        // The first peer has two slots left, so it gets the next one, although the other peer waits for a second one.
         stage.add(12, peer: 2)
         stage.end(1, .done)
         #expect(stage.runningIDs == [2, 3, 5, 11] && stage.leaving.isEmpty)
@@ -174,7 +174,7 @@ import Testing
         if yields {
             let left = stage.preempt()
             #expect(stage.runningIDs == [1, 2, 3, 11, 21].filter { !left.contains($0) }, "\(left)")
-            // It gets another slot in turn, so a slow link makes progress too.
+            // The slow transfer gets another slot later, so that a slow link makes progress too.
             for _ in 1...8 {
                 stage.pass(.seconds(30), bytes: [21: 30 << 20])
                 _ = stage.preempt()
@@ -183,7 +183,7 @@ import Testing
         }
     }
 
-    @Test("a transfer that cannot resume keeps its slot, and an ended run is not asked twice")
+    @Test("a transfer that cannot resume keeps its slot, and an ended attempt is not asked twice")
     func keepsPlace() {
         var stage = Stage()
         stage.come(1)
@@ -269,7 +269,7 @@ import Testing
         #expect(stage.runningIDs == [1])
     }
 
-    @Test("several runs on one lost link share one pause, and resume in order")
+    @Test("several attempts on one lost link share one pause, and resume in order")
     func oneLink() {
         var stage = Stage()
         stage.come(1)
@@ -289,7 +289,7 @@ import Testing
         stage.end(1, .sourceFault)
         #expect(stage.state(1) == .waiting(.source))
         stage.wait()
-        stage.end(1, .interrupted(progressed: true))  // counts neither way
+        stage.end(1, .interrupted(progressed: true))  // neither a success nor a failure
         stage.wait()
         stage.end(1, .sourceFault)
         stage.wait()
@@ -301,7 +301,7 @@ import Testing
         #expect(stage.running.isEmpty)
         #expect(stage.add(2, peer: 1, key: 1, force: true) == .known(TransferID(1)))
         #expect(stage.runningIDs == [1])
-        // Its failures are remembered after a cancellation.
+        // Failures of a transfer are remembered after it was cancelled.
         for _ in 1...2 {
             stage.end(1, .sourceFault)
             stage.wait()
@@ -335,7 +335,7 @@ import Testing
         #expect(stage.states[TransferID(3)] == .failed && stage.add(4, peer: 1, key: 1) == .accepted)
     }
 
-    @Test("late events for a cancelled transfer or an ended run are dropped")
+    @Test("late events for a cancelled transfer or an ended attempt are dropped")
     func cancels() throws {
         var stage = Stage()
         stage.come(1)
@@ -459,7 +459,7 @@ import Testing
         #expect(stage.runningIDs.contains(2_000))
     }
 
-    @Test("a run with all its bytes passes its slot on; the number of runs waiting for names is bounded")
+    @Test("an attempt with all its bytes passes its slot on; the number of attempts waiting for names is bounded")
     func received() {
         var stage = Stage()
         stage.come(1)
@@ -472,7 +472,7 @@ import Testing
         }
         #expect(received.count == TransferQueue.maximumReceived + TransferQueue.slotCount - 1)
         #expect(stage.state(1) == .running && stage.state(1_000) == .waiting(.slot))
-        // Each end starts one more run. Repeated events, and those of abandoned runs, are ignored.
+        // Each end starts one more attempt. Repeated events, and those of abandoned attempts, are ignored.
         stage.take(stage.queue.ended(received[0], .done, now: stage.now))
         #expect(stage.states[TransferID(1)] == .done && stage.runningIDs.isEmpty)
         for run in received.dropFirst().prefix(4) { stage.take(stage.queue.ended(run, .done, now: stage.now)) }

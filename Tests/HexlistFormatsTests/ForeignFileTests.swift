@@ -112,7 +112,7 @@ import Testing
         #expect(BookmarkCSV.firstCells(Array("\n Name ;Address\nx;y\n".utf8)) == ["Name", "Address"])
     }
 
-    @Test("bookmarks as XBEL have folders, titles, notes and dates; what has no address is counted")
+    @Test("bookmarks as XBEL have folders, titles, notes and dates; entries without an address are counted")
     func xbel() {
         let text = """
             <?xml version="1.0"?>

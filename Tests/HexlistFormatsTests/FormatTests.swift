@@ -142,7 +142,7 @@ import Testing
         return forest
     }
 
-    /// A forest in file order, with members in a fixed order. Which members have a place of their own differs by format.
+    /// A forest in file order, with members in a fixed order. The formats differ in the members that have a field of their own.
     private static func normal(_ forest: HexTree) -> [JSONValue] {
         var sorted = forest
         for index in sorted.hexes.indices {
@@ -188,7 +188,7 @@ import Testing
         while let row = rows.next() {
             #expect(row.count == 8)
             for cell in row {
-                // As programs read it that separate cells at `;`, quoted or not.
+                // Some programs separate cells at `;`, even inside quotation marks.
                 for part in cell.split(separator: ";") {
                     #expect(!(part.first { !$0.isWhitespace && $0 != "\"" }.map("=+-@\u{FF1D}".contains) ?? false), "\(cell)")
                 }

@@ -3,7 +3,6 @@ import Testing
 
 @testable import HexlistFormats
 
-/// Texts as people write and paste them.
 @Suite("Links in text") struct LinkTextTests {
     /// A record of `Fixtures/messages.txt`: the text in one line, `=> URL | title` for each link, and `== description`.
     private struct Message {
@@ -25,7 +24,7 @@ import Testing
         }
     }
 
-    /// A text of which `\\n` is a line break, and `\\u{200B}` a character by its number.
+    /// Decodes a line of the corpus: `\\n` is a line break, and `\\u{200B}` a character by its number.
     private static func unescaped(_ line: String) -> String {
         line.replacingOccurrences(of: "\\n", with: "\n").replacing(#/\\u\{([0-9A-F]+)\}/#) { match in
             UInt32(match.1, radix: 16).flatMap(Unicode.Scalar.init).map(String.init) ?? ""

@@ -25,7 +25,7 @@ private struct Lab {
 
     init() {
         _ = input(.interfaces([InterfaceAddress(interface: "eth0", index: 2, address: address("10.0.0.1"), prefixLength: 24)]))
-        _ = pass(.seconds(10))  // the burst at the start
+        _ = pass(.seconds(10))  // after the burst of announcements at the start
     }
 
     mutating func input(_ input: DeviceDirectory.Input) -> [DeviceDirectory.Output] { directory.handle(input, now: now) }
@@ -95,7 +95,7 @@ private func dials(_ outputs: [DeviceDirectory.Output]) -> [DeviceDial] {
         #expect(lab.ghosts.isEmpty)
     }
 
-    @Test("a device proves itself by a request of its own", arguments: [true, false]) func inbound(isRegister: Bool) {
+    @Test("a device proves itself by a request to this machine", arguments: [true, false]) func inbound(isRegister: Bool) {
         var lab = Lab()
         let info = DeviceInfo(alias: "Pixel 9", fingerprint: fingerprint(1), port: isRegister ? 4_000 : nil)
         let outputs = lab.input(.proved(DeviceProof(fingerprint: fingerprint(1), address: address("10.0.0.2")), info: info))
@@ -239,7 +239,7 @@ private func dials(_ outputs: [DeviceDirectory.Output]) -> [DeviceDial] {
         #expect(count == fast.directory.limits.dialsPerSecond - 1)
     }
 
-    @Test("an announcement from the same place soon after a proof causes no dial") func again() {
+    @Test("an announcement from the same address and port soon after a proof causes no dial") func again() {
         var lab = Lab()
         lab.meet(1)
         #expect(lab.announce(1).isEmpty)
@@ -262,7 +262,7 @@ private func dials(_ outputs: [DeviceDirectory.Output]) -> [DeviceDial] {
         #expect(lab.input(proved(9_000)).isEmpty && lab.row(9_000) == nil, "trusted devices are never evicted")
     }
 
-    @Test("a hiding machine sends nothing and asks only trusted devices for which rows wait") func hiding() {
+    @Test("a hiding machine announces nothing, and probes only trusted devices with waiting rows") func hiding() {
         var lab = Lab()
         _ = lab.input(.hiding(true))
         _ = lab.input(.known([fingerprint(1): [DeviceEndpoint(address: address("10.0.0.2"), port: 53_317)]]))
@@ -276,7 +276,7 @@ private func dials(_ outputs: [DeviceDirectory.Output]) -> [DeviceDial] {
         #expect(dials(lab.announce(1)).count == 1)
     }
 
-    @Test("announcements: a burst, one when a user looks, one a minute while rows wait") func announcements() {
+    @Test("announcements: a burst, one when a user requests the list, one a minute while rows wait") func announcements() {
         var directory = DeviceDirectory(own: Lab.own)
         _ = directory.handle(.announce, now: start)
         var (sent, now) = ([Duration](), start)

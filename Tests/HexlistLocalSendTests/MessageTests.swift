@@ -29,7 +29,7 @@ private let digits = String(repeating: "0A", count: 32)
         if isOne { #expect(Fingerprint(localSend: text)?.localSendText == digits) }
     }
 
-    @Test("what is sent can be read") func roundTrip() throws {
+    @Test("encoded messages are decoded unchanged") func roundTrip() throws {
         let own = DeviceInfo(
             alias: "ada \u{1F4E6}", deviceModel: "Hexlist", deviceType: "desktop", fingerprint: Fingerprint(localSend: digits),
             port: 53_317,

@@ -1,7 +1,7 @@
 import HexlistModel
 import Testing
 
-@Suite("Addresses in place of names")
+@Suite("Addresses instead of names")
 struct AddressTextTests {
     @Test(
         "an address contains a dot, a colon or a port; a name contains none",

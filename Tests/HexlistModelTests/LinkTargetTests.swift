@@ -226,7 +226,7 @@ struct LinkTargetTests {
     @Test("a non-ASCII label and the name are bounded in bytes before conversion")
     func longLabels() throws {
         func label(_ letters: Int) -> String { String(repeating: "ä", count: letters) }
-        // 62 and 64 bytes. The second would take 40 bytes in ASCII.
+        // Labels of 62 and 64 bytes. The second one would have 40 bytes in ASCII.
         #expect(try LinkTarget("http://\(label(31)).example/", schemes: Self.schemes).host?.hasPrefix("xn--") == true)
         #expect(throws: LinkFault.host) { try LinkTarget("http://\(label(32)).example/", schemes: Self.schemes) }
         let name = Array(repeating: label(30), count: 4).joined(separator: ".")
@@ -234,7 +234,7 @@ struct LinkTargetTests {
         #expect(throws: LinkFault.host) { try LinkTarget("http://\(name).\(label(30))/", schemes: Self.schemes) }
     }
 
-    @Test("configured schemes are opened, but never those that run or read something here")
+    @Test("configured schemes are opened, except for schemes that run or read something on this machine")
     func configured() throws {
         let schemes = ["https", "magnet", "gemini", "ftp", "javascript", "file"]
         #expect(try LinkTarget("magnet:?xt=urn:x", schemes: schemes).summary == "magnet:")

@@ -2,7 +2,7 @@ import Testing
 
 @testable import HexlistModel
 
-/// A text that counts how much of it is read.
+/// A text that counts the characters read from it.
 private struct Counted: Sequence, IteratorProtocol {
     final class Count { var value = 0 }
 

@@ -39,8 +39,8 @@ struct CapacityNoticeTests {
     /// The change that ends a refusal before its `retryAfter` of at least a minute.
     enum Change: String, Sendable, CaseIterable { case trust, policy, room, roster }
 
-    /// One node sends two hexes, of which the second node accepts none or one.
-    /// - Returns: their rows.
+    /// One node sends two hexes, of which the second node refuses one or both.
+    /// - Returns: the rows of the hexes.
     private func refused(_ one: TestNode, _ two: TestNode, by change: Change) async throws -> [Int64] {
         if change == .room {
             #expect(try await one.send(to: two, description: "held").state == .held)
@@ -113,7 +113,7 @@ struct CapacityNoticeTests {
         let link = InMemoryLink()
         let (one, two) = try await nodes(change, on: link)
         let rows = try await refused(one, two, by: change)
-        // It hides: sessions of strangers with it end, and it answers none.
+        // The first node hides: it ends sessions of strangers and answers none.
         await one.node.change { $0.announce = false }
         try await eventually { try await !two.verified().contains(one.id) }
         try await make(change, at: two, of: one)

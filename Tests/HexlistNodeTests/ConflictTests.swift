@@ -40,12 +40,12 @@ struct ConflictTests {
         }
         #expect(await third.node.status().conflict == nil)
 
-        // Neither gets hexes. The sender gets the reason at once, because waiting cannot help.
+        // Neither machine gets hexes. The sender gets the reason at once, because waiting cannot help.
         let counts = try await (one.inbox(), two.inbox())
         let after = try await third.send(to: one, description: "after")
         #expect(after.state == .queued)
         #expect(try await third.node.outbox.row(after.outboxID).waitingFor?.known == .conflict)
-        // Neither sends either.
+        // Neither machine sends either.
         for node in [one, two] {
             let outcome = try await node.send(to: third, description: "mine")
             #expect(outcome.state == .queued)
@@ -114,7 +114,7 @@ struct ConflictTests {
         try await sender.untilListed(first)
         try await first.untilListed(sender)
         _ = try await sender.node.peers.setTrust(first.id, .trusted)
-        // Its process is stopped, so its session gets no answer.
+        // The event loop of the first start is blocked, so its session gets no answer.
         let gate = DispatchSemaphore(value: 0)
         first.node.eventLoop.execute { try? gate.take() }
         let second = try await TestNode("second", on: nil, identity: identity) { $0.peers = [here] }

@@ -26,7 +26,7 @@ struct DeliveryFaultTests {
             .reversed()
     }
 
-    @Test("a key reused after its row was cancelled is delivered on a session that is past that row")
+    @Test("if a key is reused after its row was cancelled, the row is delivered although the session has passed it")
     func requeuedKey() async throws {
         let link = InMemoryLink()
         let (one, two) = try await nodesApart(on: link)

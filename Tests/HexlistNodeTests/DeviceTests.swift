@@ -152,7 +152,7 @@ struct DeviceTests {
             #expect(node.registry.devices[phone.peer]?.trust == .trusted)
         }
         await #expect(throws: HexlistError.self) { try await test.node.pairing.request(with: phone.peer) }
-        // It is known after a restart, and forgotten on demand.
+        // The device is still known after a restart, and forgotten on demand.
         try await test.stop(removing: false)
         let again = try await TestNode("ada", on: nil, folder: test.folder)
         let view = try #require(try await again.node.peers.all().first { $0.uuid == phone.peer })
@@ -271,7 +271,7 @@ struct DeviceTests {
         }
         #expect(try await test.node.store.read { try $0.arrivals() }.isEmpty)
         #expect(try FileManager.default.contentsOfDirectory(atPath: test.folder.appending(path: "arrivals").path).isEmpty)
-        // They are deleted with the hex.
+        // The files are deleted with the hex.
         _ = try await test.node.store.change([hex.id], .delete, at: test.node.clocks.milliseconds)
         try await eventually("the files are deleted") {
             contents.allSatisfy { test.transfers.pool.open(Array(SHA256.hash(data: $0))) == nil }
@@ -408,7 +408,7 @@ struct DeviceTests {
         let second = DeviceFile(id: "g", fileName: "b.txt", size: 1, fileType: "text/plain")
         let session = try #require(try await phone.begin([file, second], at: test))
         #expect(try await phone.upload("f", content, session, to: test).status == 200)
-        // A copy of the state as a kill would leave it, with the store's WAL.
+        // A copy of the state with the store's WAL, as after a kill.
         let copy = FileManager.default.temporaryDirectory.appending(path: "hexlist-node-\(UUID().uuidString.prefix(8))")
         try FileManager.default.copyItem(at: test.folder, to: copy)
         try await test.stop()

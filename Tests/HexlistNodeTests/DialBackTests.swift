@@ -15,14 +15,14 @@ struct DialBackTests {
         try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
             #expect(await two.node.dialBacks.pause == .seconds(10))
             for node in [one.node, two.node] { await node.pauseDialBacks(.seconds(1)) }
-            // More than 8 s, because replies take longer beside other tests.
+            // A longer timeout than the default of 8 s, because replies take longer beside other tests.
             #expect(await two.node.diagnostics.requestDialBack(from: one.id, timeout: .seconds(60)) == .result(.notTrusted))
             _ = try await two.node.peers.setTrust(one.id, .trusted)
             #expect(await one.node.diagnostics.requestDialBack(from: two.id, timeout: .seconds(60)) == .result(.reached))
-            // The requesting side limits itself too, and repeats its last result; a success is repeated at once.
+            // A repeated request within the pause gets the last result, without another dial.
             for node in [one.node, two.node] { await node.pauseDialBacks(.seconds(3_600)) }
             #expect(await one.node.diagnostics.requestDialBack(from: two.id) == .result(.reached))
-            // An immediate repeat would let a peer cause endless dials.
+            // The peer limits requests as well: without the stored result, a request within the pause gets no reply.
             await one.node.forgetAsking(two.id)
             #expect(await one.node.diagnostics.requestDialBack(from: two.id, timeout: .milliseconds(300)) == .noReply)
             // The dial left no session behind and ended none.
@@ -37,7 +37,7 @@ struct DialBackTests {
             for node in [one.node, two.node] { await node.pauseDialBacks(.zero) }
             _ = try await two.node.peers.setTrust(one.id, .trusted)
             let port = await two.node.diagnostics.facts().status.port
-            // Two is busy with other dials, so it leaves the first request without an answer.
+            // The second node is busy with other dials, so it leaves the first request without an answer.
             await two.node.occupyDialBacks()
             async let outcome = one.node.diagnostics.requestDialBack(from: two.id, timeout: .seconds(600))
             let asked = try await eventualValue { await one.node.askedSession(two.id) }

@@ -54,7 +54,7 @@ import Testing
         return try await two.transfers.page(nil, before: nil, limit: 1_000).rows.filter { ids.contains($0.id) }.reversed()
     }
 
-    /// The names of files in the pool or among the pinned ones.
+    /// The names of the files in `cache`, or of the kept ones in `files`.
     private func names(_ folder: String, _ two: TestNode) -> [String] {
         let path = two.folder.appending(path: folder)
         let digests = (try? FileManager.default.contentsOfDirectory(atPath: path.path)) ?? []
@@ -154,7 +154,7 @@ import Testing
             let error = await #expect(throws: HexlistError.self) { try await two.transfers.fetch(TransferRequest(hex: large, cache: true)) }
             #expect(error?.code == .tooLarge)
             #expect(names("cache", two).count == 4)
-            // Pinned files do not count.
+            // Kept files do not count towards the size of the cache.
             #expect(try await fetch(TransferRequest(hex: large, keep: true), two).map(\.state.known) == [.done])
             // Files waiting for their owner use all space. Files evicted for them can be fetched again.
             let other = try await offer(["c"], one, two, bytes: 2 << 20)
@@ -184,7 +184,7 @@ import Testing
             let (first, second) = (try await offer(["a"], one, two), try await offer(["a", "b"], one, two))
             #expect(try await fetch(TransferRequest(hex: first, keep: true), two).map(\.state.known) == [.done])
             #expect(names("files", two) == ["a"] && names("cache", two) == [])
-            // A pinned file is in the pool too, and a file of the pool can be pinned.
+            // A kept file may be cached as well, and a cached file may be kept.
             _ = try await fetch(TransferRequest(hex: second, cache: true), two)
             #expect(names("files", two) == ["a"] && names("cache", two) == ["b"])
             _ = try await two.transfers.cache.keep(["b"])
@@ -192,7 +192,7 @@ import Testing
             _ = try await two.transfers.cache.clear(olderThan: nil)
             #expect(names("files", two) == ["a", "b"])
             await #expect(throws: HexlistError.self) { try await two.transfers.cache.keep(["c"]) }
-            // Each file is removed with the hex it was pinned for.
+            // Each file is removed with the hex for which it was kept.
             try await delete(first, two)
             try await two.until { _ in names("files", two) == ["b"] }
             try await delete(second, two)
@@ -219,7 +219,7 @@ import Testing
         _ = try await fetch(TransferRequest(hex: hexes[2], cache: true), two)
         let (folder, digests) = (two.folder, try await two.transfers.cache.page(before: nil, limit: 9).rows.map(\.file))
         try await two.stop(removing: false)
-        // States after a kill: after a hex was deleted, between a pinned file's row and its move, and before rows were written.
+        // States after a kill: a hex was deleted, a kept file has its row but was not moved, a file has no row yet.
         let store = try HexStore(path: folder.appending(path: "hexlist.sqlite").path)
         _ = try store.writeSync { [hex = hexes[0]] in try $0.delete([hex]) }
         let b = try #require(digests.first { $0.file == "b" }), c = try #require(digests.first { $0.file == "c" })
@@ -307,15 +307,15 @@ import Testing
     }
 
     @Test func filesOfAPeerAreFetchedByThemselvesWithinWhatIsAllowed() async throws {
-        // The allowance is per UTC day, and the test must not span midnight.
+        // The fetch limit is per UTC day, and the test must not span midnight.
         let rest = 86_400_000 - Timestamp.now.milliseconds % 86_400_000
         if rest < 120_000 { try await Task.sleep(for: .milliseconds(rest)) }
         try await withFriends(most: 10 * Self.piece) { one, two in
-            // Hexes received before the allowance was set are not fetched later.
+            // Hexes received before the fetch limit was set are not fetched later.
             #expect(try await send(["before"], one, two).state == .stored)
             let limit = Int64(Self.piece * 5 / 2)
             #expect(try await two.node.peers.change(one.id, PeerChange(fetchLimit: limit)).fetchLimit == limit)
-            // A hex of three files exceeds the allowance, one of two does not; a third file exceeds the day's.
+            // A hex of three files exceeds the fetch limit, one of two does not; a third file exceeds the day's.
             for names in [["a", "b", "c"], ["d", "e"], ["f"]] { #expect(try await send(names, one, two).state == .stored) }
             try await untilLooked(atHexesOf: one, by: two)
             try await two.until { try await $0.transfers.page([.done], before: nil, limit: 9).rows.count == 2 }
@@ -395,17 +395,17 @@ import Testing
         }
         #expect(try await send(["a"], one, two).state == .stored)
         try await two.until { _ in names("cache", two) == ["a"] }
-        // The same bytes, from another peer.
+        // The same file is offered by another peer.
         #expect(try await send(["a"], three, two).state == .stored)
         try await three.until { _ in try await fetchedOf(three) == 1 }
         try await two.until { try await $0.transfers.page([.done], before: nil, limit: 9).rows.count == 2 }
         #expect(names("cache", two) == ["a"])
         #expect(try await two.transfers.cache.summary().files == 1)
-        // A peer may learn that a file is here that it sent itself.
+        // A peer may learn that a file is here if it sent the file itself.
         #expect(try await send(["a"], three, two).state == .stored)
         try await untilLooked(atHexesOf: three, by: two)
         #expect(try await two.transfers.page(nil, before: nil, limit: 9).rows.count == 2)
-        // A manual fetch asks it too.
+        // The peer is asked in a manual fetch, too.
         #expect(try await send(["b"], one, two).state == .stored)
         try await two.until { _ in names("cache", two) == ["a", "b"] }
         let rows = try await fetch(TransferRequest(hex: offer(["b"], three, two), cache: true), two)
@@ -603,7 +603,7 @@ import Testing
             #expect(none?.code == .badRequest && none?.hint?.contains("hexlist fetch \(hex)") == true)
             _ = try await fetch(TransferRequest(hex: hex, links: [1, 4], to: there.path), two)
             _ = try await fetch(TransferRequest(hex: hex, links: [2], cache: true), two)
-            // Another file of the same size.
+            // The file is replaced by another one of the same size.
             try data("x").write(to: there.appending(path: "d"))
             let made = try await two.transfers.offers.reoffer(hex, to: [one.id], protecting: []) { _ in }
             #expect(made.files == 2 && made.leftOut == 2 && made.size == Int64(2 * Self.piece))

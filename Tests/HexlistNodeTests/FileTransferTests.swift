@@ -21,7 +21,7 @@ import Testing
         }
     }
 
-    /// The same two nodes; the test stops them.
+    /// Two nodes that trust each other, with a folder each. The test stops them.
     private func friends(on link: InMemoryLink) async throws -> (one: TestNode, two: TestNode, from: URL, to: URL) {
         let one = try await TestNode("one", on: link)
         let two = try await TestNode("two", on: link)
@@ -183,7 +183,7 @@ import Testing
         for part in plan.folders.joined() { #expect(!part.contains("/") && ![".", "..", ""].contains(part), "\(part)") }
     }
 
-    @Test("each folder becomes a nested hex, except one that could not be read")
+    @Test("each folder becomes an inner hex, except one that could not be read")
     func foldersWithoutFiles() async throws {
         try await withFriends { one, _, from, _ in
             for path in ["a/b/x", "a/empty/deep/.hidden", "h/.hidden", "gone/in/y"] {
@@ -194,7 +194,7 @@ import Testing
             try FileManager.default.createDirectory(at: from.appending(path: "n/m"), withIntermediateDirectories: true)
             let copies = OfferPlan.Copies(folder: OfferCopies(path: from.path + "-copies"), minimumFree: 0, isForAll: false)
             var whole = try OfferPlan([from.path], protecting: [])
-            // The folder is removed after it was listed.
+            // The folder is removed after its listing.
             try FileManager.default.removeItem(at: from.appending(path: "gone/in/y"))
             try whole.read(known: { _, _ in nil }, ends: 1, copies: copies) { _ in true }
             let hex = whole.content(own: one.id)
@@ -248,7 +248,7 @@ import Testing
             }
             var rows = try await fetch(hex, into: to, at: two)
             #expect(rows.map(\.reason) == ["notOffered"] && rows[0].state.known == .failed)
-            // No longer trusted: even the connection is refused.
+            // The peer is no longer trusted, so the connection is refused.
             try one.node.store.writeSync { [id = two.id] writer in
                 _ = try writer.change { try writer.run("UPDATE offerPeer SET peer = ?", id.uuid) }
             }
@@ -259,7 +259,7 @@ import Testing
             rows = [try await two.transfers.transfer(ids.lowerBound)]
             #expect(rows[0].bytes == 0 && rows[0].state.known != .done)
             #expect(try names(in: to).filter { !$0.hasPrefix(".") }.isEmpty)
-            // Trusted again: the transfer resumes.
+            // The peer is trusted again, and the transfer resumes.
             _ = try await one.node.peers.setTrust(two.id, .trusted)
             _ = try? await two.transfers.retry(ids.lowerBound, force: true)
             try await two.until { node in try await node.transfers.transfer(ids.lowerBound).state.known == .done }
@@ -376,7 +376,7 @@ import Testing
     @Test(arguments: [false, true]) func aBlockEndsWhatIsUnderWay(byFetcher: Bool) async throws {
         try await withFriends { one, two, from, to in
             let file = from.appending(path: "large.bin")
-            // Large enough to be incomplete when the block happens, even beside other tests; a sparse file uses no disk space.
+            // The file is large enough to be incomplete when the block happens, even beside other tests. A sparse file uses no disk space.
             #expect(FileManager.default.createFile(atPath: file.path, contents: nil))
             try FileHandle(forWritingTo: file).truncate(atOffset: 2 << 30)
             let hex = try await send([file], from: one, to: two)
@@ -443,7 +443,7 @@ import Testing
             row.state = .done
             let rows = try await two.node.store.addTransfers([row, row])
             #expect(try await two.transfers.summary(rows[0].id...rows[1].id).size == 1 << 62)
-            // In progress: two links that announce as much.
+            // The sizes of transfers in progress, too: two links, each with the maximum size.
             var hex = HexContent()
             for digit in ["a", "b"] {
                 hex.links.append(

@@ -105,14 +105,15 @@ import Testing
 
             var two = try await Self.node("two", folder, state: second.folder)
             try await eventually { !Self.files(of: second.id, folder).contains(name) && !Self.files(of: second.id, folder).contains(other) }
-            // The same bytes once more, while the node runs: the kernel reports the file.
+            // The same envelope is written again while the node runs, and the kernel reports the file.
             try bytes.write(to: URL(filePath: "\(mailbox)/\(name)"))
             try await eventually { !Self.files(of: second.id, folder).contains(name) }
             #expect(try await Self.descriptions(two) == ["once"])
             try await two.stop(removing: false)
             two = try await Self.node("two", folder, state: second.folder)
             #expect(try await Self.descriptions(two) == ["once"])
-            // Perhaps incomplete, and so kept for a day: the altered and the cut file. Not files, or not envelopes: the rest.
+            // Files that stay: the altered and the truncated one, because they may be incomplete, for a day; and those that are not
+            // envelopes.
             #expect(Self.files(of: second.id, folder).count == 6)
             try await two.stop()
         }

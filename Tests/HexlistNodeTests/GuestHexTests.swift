@@ -6,7 +6,6 @@ import Testing
 
 @testable import HexlistNode
 
-/// Hexes made of the text and the files of a guest.
 @Suite("Hexes of guests") struct GuestHexTests {
     private let peer = PeerID(MessageID.random().uuid)
 

@@ -8,7 +8,7 @@ import Testing
 
 @Suite("A node that hides (announce: false)", .serialized, .timeLimit(.minutes(5)))
 struct HidingTests {
-    @Test("it finds a trusted peer by announcement and exchanges hexes; the peer sees no announcement of it")
+    @Test("a hidden node finds a trusted peer by announcement and exchanges hexes; the peer sees no announcement of the node")
     func trusted() async throws {
         let link = InMemoryLink()
         let (one, two) = try await trustingNodes(on: link)
@@ -77,7 +77,7 @@ struct HidingTests {
         try await two.stop()
     }
 
-    /// Both users confirm the digits. Returns once the nodes trust each other.
+    /// Confirms the digits for both users. Returns once the nodes trust each other.
     private func answer(_ one: TestNode, _ two: TestNode) async throws {
         for (node, other) in [(one, two), (two, one)] {
             var digits: String?
@@ -147,7 +147,7 @@ struct HidingTests {
         }
         #expect(await hidden.node.hasSessions)
         try await two.until { try await $0.peers.all().contains { $0.uuid == hidden.id && $0.state == .verified } }
-        // It accepts no hex from a stranger, regardless of `receiveFrom`.
+        // The hidden node accepts no hex from a stranger, regardless of `receiveFrom`.
         #expect(try await two.send(to: hidden, wait: .seconds(2)).message?.hasPrefix("notAccepting") == true)
         try await hidden.stop()
         try await two.stop()

@@ -13,7 +13,7 @@ struct InboundWeightTests {
     @Test("hexes of an ended session count until the store has answered, and are released then", arguments: [true, false])
     func givenBack(endsFirst: Bool) async throws {
         let (one, two) = try await trustingNodes(on: InMemoryLink())
-        // Both may have dialled. Hexes on a session that is replaced would wait for receipts, which the store withholds here.
+        // Both nodes may have dialled. Hexes on a session that is replaced would wait for receipts, which the store withholds here.
         #expect(try await one.send(to: two).state == .stored)
         for test in [one, two] { try await eventually("one session is left") { await test.node.sessionCount == 1 } }
         let gate = DispatchSemaphore(value: 0)
@@ -22,7 +22,7 @@ struct InboundWeightTests {
         func send() async throws { _ = try await one.node.outbox.send(SendRequest(content: .hex(HexContent()), peers: [two.id])) }
         try await send()
         try await eventually("the first hex waits for the store") { await two.node.waiting.all > 0 }
-        // The others weigh as much, or a byte more if their number has two digits.
+        // Each further hex weighs as much as the first one, or a byte more if its number has two digits.
         let each = await two.node.waiting.all
         for _ in 2...20 { try await send() }
         try await eventually("20 hexes wait") { await two.node.waiting.all >= 20 * each }
@@ -46,7 +46,7 @@ struct InboundWeightTests {
         let other = InboundMemoryLimit.Owner.peer(PeerID(UUIDBytes(high: 7, low: 7)))
         await two.node.change(other, by: 64 << 20)
         #expect(try await one.send(to: two).state == .stored)
-        // As much as its own share: it is paused until memory is free.
+        // The peer's waiting hexes equal its own share, so it is paused until memory is free.
         await two.node.change(.peer(one.id), by: 256 << 10)
         async let late = one.send(to: two, description: "late")
         try await eventually("one is not read") { await !two.node.isReadingAll }
@@ -64,7 +64,7 @@ extension Node {
     fileprivate var waiting: InboundMemoryLimit { sessions.room }
     fileprivate var hasSessions: Bool { sessionCount > 0 }
     fileprivate var isReadingAll: Bool { sessions.values.allSatisfy(\.connection.isReading) }
-    /// As a session of that owner would.
+    /// Changes the weight of an owner's waiting hexes, as a session would.
     fileprivate func change(_ owner: InboundMemoryLimit.Owner, by weight: Int) {
         sessions.waitingChanged(from: (owner, 0), to: (owner, weight))
     }

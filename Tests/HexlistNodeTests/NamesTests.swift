@@ -57,7 +57,7 @@ struct NamesTests {
             let labels = await one.node.peers.labels(of: [bob.id, stranger.id, one.id]).mapValues { $0.text() }
             #expect(labels == [bob.id: "Bob", stranger.id: "BOB \(stranger.id.shortID) (stranger)"])
         }
-        // Both trusted, they stay distinguishable.
+        // Two trusted peers with the same name have different aliases.
         #expect(try await one.node.peers.setTrust(stranger.id, .trusted).alias == "BOB \(stranger.id.shortID)")
         #expect(try await one.node.peers.setTrust(later.id, .trusted).alias == "Robert")
         #expect(try await one.node.peers.resolve("bob").uuid == bob.id)

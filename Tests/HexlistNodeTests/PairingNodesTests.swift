@@ -53,7 +53,7 @@ extension Node {
 }
 
 extension TestNode {
-    /// Waits for a state of the pairings; sees the current state when it checks.
+    /// Waits until `look` finds a value in the pairings, beginning with their current state.
     fileprivate func pairing<Value>(_ look: (PairingOverview) -> Value?) async throws -> Value {
         var found: Value?
         try await until { node in
@@ -74,11 +74,11 @@ extension TestNode {
     fileprivate func answer(_ peer: PeerID, from number: Int, yes: Bool) async throws -> PairingView.Stage {
         while true {
             let item = try await pairing { overview in
-                // The last one, because a request continues after a failed exchange.
+                // The peer's last item, because a request continues after a failed exchange.
                 overview.items.last { $0.peer == peer && $0.id >= number }.flatMap { $0.isAnswerable ? $0 : nil }
             }
             guard case .comparing(let digits) = item.stage else { return item.stage }
-            // It may have ended in between.
+            // The exchange may have ended in between.
             if yes {
                 _ = try? await node.pairing.confirm(with: peer, digits: digits, number: item.id)
             } else {
@@ -96,7 +96,7 @@ extension TestNode {
         try await node.peers.all().first { $0.uuid == other.id }?.trust.known
     }
 
-    /// Subscribers of a node get no events of its sessions.
+    /// Waits for a number of sessions by polling, because a node's watchers are not notified of sessions.
     fileprivate func untilSessions(_ count: Int, with other: TestNode) async throws {
         try await eventually("\(count) sessions") { await node.count(of: other.id) == count }
     }
@@ -184,7 +184,7 @@ struct PairingNodesTests {
                 let frame = Pairing(step: step, commitment: commit.commitment, nonce: commit.commitment, message: "\u{1B}[2J")
                 await one.node.sendRaw(Array(repeating: frame, count: 500), to: two.id)
             }
-            // After them on the same session.
+            // This hex follows the requests on the same session, so all of them were handled before it.
             #expect(try await one.send(to: two).state == .stored)
             let overview = await two.node.pairing.overview()
             #expect(overview.items.isEmpty && overview.openUntil == nil)
@@ -223,7 +223,7 @@ struct PairingNodesTests {
             await #expect { try await one.node.pairing.confirm(with: two.id, digits: old.digits, number: old.number) } throws: {
                 ($0 as? HexlistError)?.code == .gone
             }
-            // Each failure after the nonce was sent is reported, though the request continues.
+            // Each exchange that ends after the nonce was sent is reported, although the request continues.
             try await one.until { _ in
                 try await one.events(.pairingFailed).map(\.data) == [#"{"reason":"lost"}"#]
             }
@@ -242,7 +242,7 @@ struct PairingNodesTests {
             _ = await two.node.pairing.open()
             let asked = try await one.node.pairing.request(with: two.id)
             let (here, there) = (try await one.digits(), try await two.digits())
-            // The peer that dialled both sessions would end the older one.
+            // The side that dialled both sessions would end the older one.
             let dialler = await one.node.isDialler(of: two.id) ? one : two
             let other = dialler.id == one.id ? two : one
             await dialler.node.dialAgain(other.id)
@@ -265,7 +265,7 @@ struct PairingNodesTests {
         "a second session does not end an exchange that has just begun: the other side sees the digits first, and its answer would be lost")
     func duplicateOfTheFirstStep() async throws {
         try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
-            // Both dial at the start.
+            // Both nodes dial at the start.
             try await eventually("one session is left") {
                 guard await one.node.isSettled(with: two.id) else { return false }
                 return await two.node.isSettled(with: one.id)
@@ -277,7 +277,7 @@ struct PairingNodesTests {
             await dialler.node.dialAgain(other.id)
             try await dialler.untilSessions(2, with: other)
             try await dialler.untilCompared()
-            // All its messages have been sent by then.
+            // A receipt on the newer session: by then the other side would have ended the older one.
             #expect(try await other.send(to: dialler).state == .held)
             #expect(await dialler.node.count(of: other.id) == 2)
             _ = await dialler.node.pairing.close()

@@ -142,7 +142,7 @@ struct PeerReferenceTests {
         let dead = Self.view("11110000-0000-8000-8000-000000000002", "Laptop", state: .away)
         #expect(try PeerReference("laptop").resolve(among: [dead, live]).uuid == live.uuid)
         #expect(try PeerReference("laptop").resolve(among: [dead]).uuid == dead.uuid)
-        // Both begin like that, so it is not a name.
+        // Both UUIDs begin with these digits, so the reference is ambiguous.
         #expect { try PeerReference("1111").resolve(among: [dead, live]) } throws: { ($0 as? HexlistError)?.code == .ambiguous }
         // A peer that was trusted, has an alias or is blocked keeps the name; so does a second one that is online.
         for other in [

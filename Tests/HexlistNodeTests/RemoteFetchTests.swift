@@ -29,7 +29,7 @@ private final class MemoryRemote: ContentService, ContentServices {
     let unreadable: Set<String>
     let way = Mutex(Way.whole)
     let copies = Mutex(0)
-    /// Whether it was requested with force.
+    /// Whether the copy was requested with force.
     let isForced = Mutex(false)
 
     init(_ files: [String: String], sizeless: Set<String> = [], unreadable: Set<String> = []) {

@@ -89,7 +89,7 @@ import Testing
             }
             (start, rows) = try await fetch("photos", of: one, into: to, at: two)
             #expect(rows.isEmpty && start.present == 4 && start.first == nil)
-            // One file, which has changed.
+            // Fetches a single file, which has changed.
             try Data("new".utf8).write(to: from.appending(path: "a.txt"))
             (start, rows) = try await fetch("photos/a.txt", of: one, into: to, at: two)
             #expect(try rows.count == 1 && rows[0].file == "a.txt" && Data(contentsOf: to.appending(path: "a.txt")) == Data("new".utf8))

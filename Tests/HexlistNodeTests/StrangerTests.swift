@@ -19,7 +19,7 @@ import Testing
 final class Guest: Sendable {
     let identity: Identity
     let transport: PeerTransport
-    /// The sessions that were dialled to it, in order.
+    /// The sessions that the node dialled, in order.
     private let dialled = Mutex<[Visit]>([])
 
     init(_ node: TestNode) throws {
@@ -372,7 +372,7 @@ struct StrangerTests {
         try await one.stop()
     }
 
-    @Test("strangers whose session has ended but who stay connected are no more than those with a session")
+    @Test("strangers that stay connected after their session are no more than those with a session")
     func strangersThatDoNotHangUp() async throws {
         let one = try await TestNode("one", on: nil) { $0.limits.strangerSessions = 3 }
         var guests: [Guest] = []
@@ -382,7 +382,7 @@ struct StrangerTests {
             let visit = try await guest.visit(one, readsOn: false)
             try await visit.hello()
             try await eventually { visit.operations.contains(.hello) }
-            // The newcomer, three that stay, three that leave, and one whose connection is being closed.
+            // Counted at most: the newcomer, three that stay, three that leave, and one whose connection is being closed.
             #expect(await one.node.sessionCount <= min(count, 8))
         }
         for guest in guests { await guest.transport.shutdown() }

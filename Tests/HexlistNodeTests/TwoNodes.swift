@@ -114,7 +114,7 @@ func trustingNodes(
     return (one, two)
 }
 
-/// The same with mutual trust; the second node has stopped, and its folder remains.
+/// Two nodes that trust each other. The second one has stopped, and its folder remains.
 func nodesApart(
     on link: InMemoryLink, _ configureOne: (inout NodeConfiguration) -> Void = { _ in }
 ) async throws -> (one: TestNode, two: TestNode) {

@@ -82,7 +82,8 @@ struct TwoNodesTests {
             rows.append(outcome.outboxID)
         }
         #expect(try await one.node.outbox.row(rows[0]).waitingFor?.known == .peer)
-        // The pause after a transfer that failed when it stopped says nothing about the next attempt, which is made on its return.
+        // The row waits for the peer, not for the end of the pause after the failed transfer: the next attempt is made when the peer
+        // returns.
         await one.node.pause(for: two.id)
         let waiting = try await one.node.outbox.row(rows[0])
         #expect(waiting.waitingFor?.known == .peer && waiting.nextAttemptAt == nil)
@@ -149,7 +150,7 @@ struct TwoNodesTests {
 extension Node {
     fileprivate var hasNoSession: Bool { sessions.values.isEmpty }
 
-    /// State after a failed transfer.
+    /// Pauses the delivery, as after a failed transfer.
     fileprivate func pause(for peer: PeerID) {
         deliver { deliveries, _ in deliveries.link(to: peer).delivery.pause(until: .now + .seconds(300)) }
     }

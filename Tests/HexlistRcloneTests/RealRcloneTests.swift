@@ -202,7 +202,7 @@ struct RealRcloneTests {
             }
             await #expect(throws: (any Error).self) { try await task.value }
         }
-        // Without rclone the transfer waits for it.
+        // If rclone is missing, the transfer waits.
         try await with("", environment: ["PATH": "/nonexistent"]) { rclone, to in
             do {
                 try await rclone.copy(RemoteLink(remote: "dav", path: #require(SharePath(["a.txt"]))), to: to.path, as: "x")

@@ -8,7 +8,6 @@ import Testing
     private static let now = ContinuousClock.now
     private static func key(_ number: Int) -> RequestKey { .link(path: .init("\(number)")) }
 
-    /// A queue and the requests it has started.
     private struct Stage {
         var queue = RequestQueue()
         var begun: [RequestID] = []
@@ -86,7 +85,7 @@ import Testing
         #expect(stage.queue.cancel(ids[0]) == [ids[5]])
         #expect(stage.end(ids[0], .done) == .dropped && stage.end(ids[4], .temporaryFailure) == .dropped)
         #expect(stage.queue.cancel(ids[0]).isEmpty && stage.queue.ready(ids[0]).isEmpty)
-        // Also between two attempts.
+        // A request can also be cancelled between two attempts.
         #expect(stage.end(ids[1], .temporaryFailure) == .retry(after: .seconds(1)))
         #expect(stage.queue.cancel(ids[1]).isEmpty)
         #expect(stage.queue.ready(ids[1]).isEmpty && stage.queue.count == 3)
@@ -151,7 +150,7 @@ import Testing
         #expect(scheduler.count == 0)
     }
 
-    @Test("an answer that comes after its request was cancelled is dropped; who waited for its place has it") func lateAnswer() async throws
+    @Test("an answer that comes after its request was cancelled is dropped; the next request gets its slot") func lateAnswer() async throws
     {
         let scheduler = RequestScheduler { _ in }
         let gate = Gate()

@@ -14,12 +14,12 @@ struct DuplicateSessionsTests {
 
     static let cases: [([DuplicateSessions.OlderSession], [Int])] = [
         ([], []), ([asked], []), ([answered], []),
-        // The oldest unresponsive session; if all responded, the oldest.
+        // The oldest unresponsive session ends; if all responded, the oldest.
         ([asked, asked], [0]), ([answered, asked], [1]), ([asked, answered], [0]), ([answered, answered], [0]),
         ([answered, asked, asked, answered], [1, 2, 0]),
-        // Not a session with a pairing in progress.
+        // A session with a pairing in progress stays while another one can end.
         ([pairing, asked], [1]), ([pairing, answered], [1]), ([pairing, pairing], [0]),
-        // Not the evidence of another start.
+        // A session of another start stays, as evidence.
         ([other], []), ([other, asked], [1]), ([other, answered], [1]), ([asked, other], [0]), ([other, asked, asked], [1, 2]),
     ]
 
@@ -28,7 +28,7 @@ struct DuplicateSessionsTests {
         #expect(DuplicateSessions.surplus(older) == (ending, false))
     }
 
-    @Test("a third start is ended, so that it becomes known whether the two others are alive")
+    @Test("a session of a third start ends, so that the comparison of the two others can be completed")
     func thirdStart() {
         #expect(DuplicateSessions.surplus([Self.other, Self.other]) == ([], true))
         #expect(DuplicateSessions.surplus([Self.other, Self.asked, Self.other]) == ([1], true))
@@ -43,12 +43,12 @@ struct DuplicateSessionsTests {
         // The reverse.
         #expect(DuplicateSessions.resolution(own: high, peer: low, olderDialledHere: true, newerDialledHere: false) == .endNewer)
         #expect(DuplicateSessions.resolution(own: low, peer: high, olderDialledHere: false, newerDialledHere: true) == .endNewer)
-        // Both dialled by one side: that side ends the older one.
+        // If one side dialled both, that side ends the older one.
         #expect(DuplicateSessions.resolution(own: low, peer: high, olderDialledHere: true, newerDialledHere: true) == .endOlder)
         #expect(DuplicateSessions.resolution(own: high, peer: low, olderDialledHere: false, newerDialledHere: false) == .leaveToPeer)
     }
 
-    /// One side's view: the sessions in the order they opened there, and which of them it dialled.
+    /// One side's view: the order in which the two sessions opened there, and the sessions that it dialled.
     private struct Side {
         var own: PeerID
         var peer: PeerID

@@ -55,7 +55,6 @@ private final class Side: SessionDelegate {
         try await transport.eventLoop.submit(body).get()
     }
 
-    /// Acts on the session that opened first.
     func act(_ event: @escaping @Sendable (PeerSession) throws -> Void) async throws {
         let session = try #require(now.sessions.first)
         try await onLoop { try event(session) }

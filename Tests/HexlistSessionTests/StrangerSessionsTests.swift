@@ -7,7 +7,7 @@ struct StrangerSessionsTests {
         "over the limit, the network with the most sessions loses its oldest",
         arguments: [
             ([], 2, nil), (["a", "b"], 2, nil),
-            // The newcomer's own network, if none has more; the oldest of several candidates.
+            // The oldest session of the newcomer's network ends, if no other network has more sessions.
             (["a", "b", "a"], 2, 0), (["a", "b", "b"], 2, 1), (["a", "b", "c"], 2, 0),
             // A network's only session stays, however old it is.
             (["guest", "x", "x", "y", "y", "y"], 5, 3), (["guest", "x"], 0, 0), (["guest"], 0, nil),

@@ -142,13 +142,13 @@ import Testing
 
     @Test("after a transaction that failed because of the disk, no hex is sent early until a new row is committed")
     func fullDisk() throws {
-        try test.store.onWritingConnection { try $0.execute(sql: "PRAGMA max_page_count = 1") }  // as many pages as there are
+        try test.store.onWritingConnection { try $0.execute(sql: "PRAGMA max_page_count = 1") }  // no page can be added
         let large = outgoing(1, to: peer, body: String(repeating: "x", count: 900_000))
         #expect(throws: HexlistError.self) { try test.store.writeSync { try $0.enqueue(large) } }
-        _ = try test.store.writeSync { try $0.run("DELETE FROM early") }  // for this there is room
+        _ = try test.store.writeSync { try $0.run("DELETE FROM early") }  // this needs no new page
         try test.store.onWritingConnection { try $0.execute(sql: "PRAGMA max_page_count = 100000") }
         #expect(!enqueueEarly(2))
-        // A refused batch does not count.
+        // A refused batch commits no row, so still no hex is sent early.
         test.store.enqueue([hex(2)], terms(bounds: OutboxBounds(rows: 0))) { _ in }
         try test.store.writeSync { _ in }
         #expect(!enqueueEarly(2))

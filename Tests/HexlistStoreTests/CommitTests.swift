@@ -86,7 +86,7 @@ import Testing
         let newest = Mutex<Int64?>(nil)
         let done = DispatchSemaphore(value: 0)
         gate.release()
-        // Its delay may end before the other is submitted, and then they share a transaction; but not each time.
+        // Whether both share a transaction depends on timing: if the delay ends before the second request, they do. So the test repeats it.
         for number in 1...50 as ClosedRange<Int64> where newest.withLock({ $0 }) == nil {
             test.store.submit(isDeferrable: true, { try $0.appendEvent(.peerUp, at: 1) }, completion: { _ in done.signal() })
             test.store.submit(
@@ -307,7 +307,8 @@ import Testing
         try again.close()
     }
 
-    /// A completion runs only when the disk has everything: the copy is the store after a power cut at that moment.
+    /// A completion runs only after its transaction is durable: a copy of the files made in it is the store after a power cut at that
+    /// moment.
     @Test func whatIsReportedDoneSurvivesACrash() throws {
         let test = try TestStore()
         let peer = try TestPeer(1)

@@ -178,7 +178,7 @@ import Testing
                 try store.writeSync { try $0.setMeta("a", "c") }  // immediate
                 #expect(try store.readSync { try $0.meta("a") } == "c")
             }
-            // Automatically, and the observer gets `.room`.
+            // The store recovers automatically, and the observer gets `.room`.
             try await eventually { store.fault == nil && told.withLock { $0 }.contains(.room) }
             try store.writeSync { try $0.setMeta("a", "d") }
             #expect(try await store.read { try $0.meta("a") } == "d")
@@ -206,7 +206,7 @@ import Testing
             let store = try HexStore(path: path)
             #expect(store.fault?.code == .storageFull)
 
-            // A folder in its place, so that neither write nor read connections can be opened.
+            // A folder replaces the database, so that neither write nor read connections can be opened.
             try #require(rename(path, path + ".away") == 0 && mkdir(path, 0o700) == 0)
             unlink(folder + "/ballast")
             try await withThrowingTaskGroup(of: Void.self) { group in

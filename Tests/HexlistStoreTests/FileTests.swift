@@ -29,7 +29,7 @@ import Testing
             #expect(try reader.offer(ofPath: row.path, identity: "1 2 3 4 6") == nil)
         }
         #expect(try test.read(lived: row.ends) { try $0.offer(row.id, to: one.id) } == nil)
-        // Again for another peer, with a later end.
+        // The file is offered again, to another peer and with a later end.
         try await test.store.offer([offer(1, ends: start + 2_000)], to: [two.id])
         #expect(try test.read(lived: row.ends) { try $0.offer(row.id, to: one.id)?.ends } == start + 2_000)
         #expect(try test.read { try $0.offer(row.id, to: two.id) } != nil)
@@ -169,19 +169,19 @@ import Testing
         var row = try #require(added.first)
         let today = { (time: Int64) in try test.read { try $0.fetchAllowance(of: peer.id, at: time)?.today } }
         #expect(try row.reservedBytes == 600_000 && today(now) == 600_000)
-        // Bytes that did not arrive may come later without another charge.
+        // Bytes that are still missing were charged already, so they may arrive without another charge.
         #expect(try test.store.reserveFetch(row.id, of: peer.id, bytes: 600_000, at: now) == 0)
         (row.reservedBytes, row.bytes) = (100_000, 500_000)
         try test.write { [row] in try $0.updateTransfers([row]) }
         #expect(try test.store.reserveFetch(row.id, of: peer.id, bytes: 100_000, at: now) == 0 && today(now) == 600_000)
-        // The charge was not refunded, as after a kill: repeated bytes are charged again up to the limit.
+        // The charge was not refunded, as after a kill: repeated bytes are charged again, up to the limit.
         #expect(try test.store.reserveFetch(row.id, of: peer.id, bytes: 400_000, at: now) == 0 && today(now) == 1_000_000)
         #expect(try test.store.reserveFetch(row.id, of: peer.id, bytes: 1, at: now) == nil && today(now) == 1_000_000)
         // The next day starts with the outstanding bytes, which count when a hex is checked.
         let next = now + Self.day
         #expect(try today(next) == 100_000)
         #expect(try test.store.reserveFetch(row.id, of: peer.id, bytes: 600_000, at: next) == 0 && today(next) == 600_000)
-        // Without trust or an allowance nothing is fetched.
+        // Without trust or a fetch limit nothing is fetched.
         try test.write { [id = peer.id] writer in
             _ = try writer.change { try writer.run("UPDATE peer SET fetchLimit = NULL WHERE uuid = ?", id.uuid) }
         }

@@ -202,7 +202,7 @@ import Testing
             #expect(events.map(\.number) == Array(1...9))
             #expect(events.last == EventRow(number: 9, at: start, type: .alertReceived, peer: enemy.id, data: "{\"message\":\"hello\"}"))
         }
-        // It is usable: deleted hexes are still known, and ids continue.
+        // The store is usable: deleted hexes are still known, and ids continue.
         let sender = Sender(peer: friend.id, fingerprint: friend.fingerprint, name: friend.name, address: "192.168.1.9")
         let outcomes = try store.writeSync {
             try $0.receive([hex(3), hex(9)], from: sender, at: start, policy: .held, quotas: HeldQuotas(), diskReserve: 0)

@@ -9,7 +9,7 @@ import Testing
 /// Another program writes to the store, or checkpoints it, between two transactions. No data of either is lost.
 @Suite(.timeLimit(.minutes(5))) struct ForeignWriterTests {
     private let test: TestStore
-    /// A connection of any program, with SQLite's defaults.
+    /// The other program's connection, with SQLite's defaults.
     private let foreign: DatabaseQueue
 
     init() throws {

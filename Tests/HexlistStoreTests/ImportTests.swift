@@ -7,7 +7,6 @@ import Testing
 
 /// Imports into My Hexlist: no duplicates, and a changed folder gets its new entries only.
 @Suite("Import into My Hexlist", .timeLimit(.minutes(5))) struct ImportTests {
-    /// A folder with links and sub-folders.
     struct Folder {
         var name: String
         var links: [String] = []
@@ -121,7 +120,7 @@ import Testing
         #expect(again.unchanged == 1 && again.respelled == 1 && again.newLinks == 0)
     }
 
-    @Test("imported entries are searchable, and counted in their place")
+    @Test("imported entries are searchable, and counted in their location")
     func index() async throws {
         let test = try TestStore()
         try await imported(test, [Self.bar])

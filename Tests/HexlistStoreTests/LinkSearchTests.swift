@@ -206,7 +206,7 @@ import Testing
         #expect(try hexes("tag:new") == [] && test.read { try $0.hex(id)?.content.extra.isEmpty } == true)
     }
 
-    @Test("other spellings of an address were here before")
+    @Test("a link counts as received before if its address was, in any spelling")
     func identity() throws {
         func receive(_ urls: [String], _ number: UInt64) throws -> Int64 {
             let id = try test.nextHex()

@@ -6,7 +6,7 @@ import Testing
 
 @testable import HexlistStore
 
-/// A machine whose wall clock is set as it likes, between the runs of a store and during one. Only the monotonic clock advances by itself.
+/// A machine whose wall clock can be set to any time, between the runs of a store and during one. Only the monotonic clock is reliable.
 private final class Machine {
     let folder: String
     let peer: TestPeer
@@ -33,13 +33,13 @@ private final class Machine {
         try? FileManager.default.removeItem(atPath: folder)
     }
 
-    /// Time in which the daemon runs.
+    /// Lets time pass while the daemon runs.
     func live(_ milliseconds: Int64) {
         wall &+= milliseconds
         steady.now.withLock { $0 += .milliseconds(milliseconds) }
     }
 
-    /// Stops the daemon and starts it; the wall clock shows another time then. The monotonic clock of another boot began anew.
+    /// Restarts the daemon, as after a reboot: the wall clock is set to `wall`, and the monotonic clock starts again.
     func restart(wall: Int64) throws {
         try store.close()
         try reopen(path, wall: wall)
@@ -61,7 +61,8 @@ private final class Machine {
         store = try HexStore(path: path, steady: { [steady] in steady.now.withLock { $0 } })
     }
 
-    /// One of everything that has an age: a queued hex, a held one, the id of a deleted one, events, an offer, a cached file, a transfer.
+    /// Stores one row of each kind that has an age: a queued hex, a held one, the id of a deleted one, events, an offer, a cached file, a
+    /// transfer.
     func fill() async throws {
         let (peer, stranger, wall) = (peer, stranger, wall)
         try store.writeSync { writer in
@@ -125,7 +126,7 @@ private let hour: Int64 = 3_600_000
         ("to and fro", (0..<12).map { start + ($0 % 2 == 0 ? 1 : -1) * $0 * 40 * day }),
     ]
 
-    @Test("a wall clock that was set makes nothing older, across a restart", arguments: jumps.indices, [false, true])
+    @Test("a wall clock that was set between two runs changes no age", arguments: jumps.indices, [false, true])
     func acrossRestarts(jump: Int, isKilled: Bool) async throws {
         let machine = try Machine()
         try await machine.fill()
@@ -135,7 +136,7 @@ private let hour: Int64 = 3_600_000
         }
     }
 
-    @Test("a wall clock that is set during a run makes nothing older", arguments: jumps.indices)
+    @Test("a wall clock that is set during a run changes no age", arguments: jumps.indices)
     func duringARun(jump: Int) async throws {
         let machine = try Machine()
         try await machine.fill()
@@ -146,14 +147,14 @@ private let hour: Int64 = 3_600_000
         }
     }
 
-    @Test("ages count the days lived through, in one run or in many", arguments: [1, 4])
+    @Test("ages count lived days, in one run or in many", arguments: [1, 4])
     func ages(runsADay: Int) async throws {
         let machine = try Machine()
         try await machine.fill()
         var gone: [String: Int64] = [:]
         for number in 0..<62 {
             for run in 0..<runsADay {
-                // Each start finds the wall clock somewhere else.
+                // The wall clock is wrong at each start.
                 if runsADay > 1 { try machine.restart(wall: start + Int64((number + run) % 7 - 3) * 50 * day) }
                 machine.live(day / Int64(runsADay))
             }
@@ -165,7 +166,7 @@ private let hour: Int64 = 3_600_000
             ])
     }
 
-    @Test("a kill loses what was lived since the last round, an hour at most")
+    @Test("a kill loses the time since the last maintenance, at most an hour")
     func kills() async throws {
         let machine = try Machine()
         let before = machine.store.clock.now
@@ -191,7 +192,7 @@ private let hour: Int64 = 3_600_000
             }
         }
         #expect(try receive() == [.stored])
-        // Received at one time, deleted at another: the id is remembered from the deletion on.
+        // The id is remembered from the deletion on, although the wall clock was another one when the hex arrived.
         try machine.restart(wall: start + 61 * day)
         try machine.store.writeSync { _ = try $0.delete([1]) }
         _ = try machine.remaining()
@@ -199,7 +200,7 @@ private let hour: Int64 = 3_600_000
         #expect(try receive() == [.duplicate(of: .stored)])
     }
 
-    @Test("the address that answered last is tried first and kept, whatever the clock showed then")
+    @Test("the address that answered last is tried first and kept, whatever the wall clock was then")
     func addresses() throws {
         let machine = try Machine()
         func remember(_ hosts: [String]) throws {
@@ -221,7 +222,7 @@ private let hour: Int64 = 3_600_000
         #expect(record.endpoints.count == PeerRecord.endpointLimit)
     }
 
-    @Test("an offer's end is shown as the wall time at which it will come")
+    @Test("an offer's end is displayed as a wall time")
     func shownEnd() throws {
         let machine = try Machine()
         machine.live(hour)
@@ -229,7 +230,7 @@ private let hour: Int64 = 3_600_000
         #expect(machine.store.clock.instant(of: ends) - machine.store.clock.instant(of: machine.store.clock.now) == .seconds(2 * 86_400))
     }
 
-    @Test("a store from before whose last event is long ago, or gone, continues from its newest row")
+    @Test("a store of an earlier version without recent events continues from its newest row")
     func migrationWithoutEvents() throws {
         let fixture = try #require(Bundle.module.path(forResource: "version-4", ofType: "sqlite", inDirectory: "Fixtures"))
         for change in ["DELETE FROM event", "UPDATE event SET at = 5"] {
@@ -245,7 +246,7 @@ private let hour: Int64 = 3_600_000
         }
     }
 
-    @Test("rows of a store from before continue from its last event", arguments: ["version-1", "version-4"])
+    @Test("rows of a store of an earlier version continue from its last event", arguments: ["version-1", "version-4"])
     func migration(name: String) throws {
         let fixture = try #require(Bundle.module.path(forResource: name, ofType: "sqlite", inDirectory: "Fixtures"))
         let folder = try TestStore.makeFolder()
@@ -254,7 +255,7 @@ private let hour: Int64 = 3_600_000
         let store = try HexStore(path: folder + "/hexlist.sqlite")
         defer { try? store.close() }
         #expect((0..<60_000).contains(store.clock.now - start))
-        // Years later by the wall clock nothing is due, a day before its days are over neither.
+        // Nothing is due after a change of the wall clock by years, or a day before the deadlines.
         for days: Int64 in [0, 6] {
             let report = try store.writeSync { writer in
                 writer.lived = start + days * day

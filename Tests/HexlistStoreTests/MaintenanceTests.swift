@@ -65,7 +65,7 @@ import Testing
         #expect(try test.countersAreRight())
     }
 
-    /// Without waiting for an hour: rows caused by peers between two rounds are bounded too.
+    /// The log is pruned when it is written, not only by the hourly maintenance, so rows caused by peers are bounded in between.
     @Test func theEventLogIsPrunedAsItIsWritten() throws {
         let test = try TestStore()
         let peer = try TestPeer(1)

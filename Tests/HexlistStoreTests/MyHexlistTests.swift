@@ -4,17 +4,17 @@ import Testing
 
 @testable import HexlistStore
 
-/// My Hexlist: hexes created, saved, edited and moved, with their nested hexes.
+/// My Hexlist: hexes created, saved, edited and moved, with their inner hexes.
 @Suite(.timeLimit(.minutes(5))) struct MyHexlistTests {
     private func folder(_ name: String, links: Int = 0) -> HexContent { content(name, links: links) }
 
-    /// The names of a hex and its nested hexes, by level.
+    /// The names of a hex and its inner hexes, by level.
     private func names(_ id: Int64, _ test: TestStore) throws -> [String] {
         let content = try #require(try test.read { try $0.hex(id) }).content
         return [content.string(content.hexDescription)] + content.children.map { content.string($0.hexDescription) }
     }
 
-    /// Compares each hex's counts of nested hexes with the rows.
+    /// Compares each hex's counts of inner hexes with the rows.
     private func insidesAreRight(_ test: TestStore) throws -> Bool {
         try test.read { reader in
             let ids = try Int64.fetchAll(reader.db, sql: "SELECT id FROM hex")
@@ -76,7 +76,7 @@ import Testing
         #expect(try test.read { try $0.binPage(limit: 9, before: nil) }.items.isEmpty)
         let error = await #expect(throws: HexlistError.self) { try await test.store.restoreMine(middle, at: start) }
         #expect(error?.code == .notFound)
-        // Without its container, it returns to the top level.
+        // If the hex that contained it is gone, the restored hex is at the top level.
         _ = try await test.store.change([back], .delete, at: start)
         _ = try await test.store.change([top], .delete, at: start)
         let alone = try await test.store.restoreMine(back, at: start)
@@ -150,7 +150,7 @@ import Testing
         let detail = try #require(try test.read { try $0.hex(4) })
         #expect(detail.content.texts == tree.texts && detail.summary.location == .mine && !detail.summary.unread)
         #expect(detail.content.string(detail.content.children[0].extra) == "{\"y\":2}")
-        // A nested hex can be saved too, also into a hex.
+        // An inner hex can be saved too, also into a hex.
         #expect(try await test.store.saveMine([2, 1], into: 6, at: start).ids == [7, 8])
         #expect(try names(6, test) == ["A hex", "inside", "tree", "inside"])
         let missing = await #expect(throws: HexlistError.self) { _ = try await test.store.saveMine([1, 99], at: start) }

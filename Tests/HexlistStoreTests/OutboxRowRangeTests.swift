@@ -151,7 +151,7 @@ private enum Rounds {
         let batch = [hex(1, hasKey: true), hex(2, hasKey: true), hex(1, hasKey: true), hex(3), hex(4, hasKey: true)]
         let report = try test.write { [terms = terms(peers)] in try $0.enqueue([PreparedHexes(batch)], terms) }
         #expect(try ids(report) == [[1, 3], [2, 4], [1, 3], [5, 6], [7, 8]])
-        // Later for one more peer.
+        // The first two hexes are enqueued again, for one more peer.
         let more = try test.write { [terms = terms(peers + [try TestPeer(3)])] in try $0.enqueue([PreparedHexes(batch[..<2])], terms) }
         #expect(try ids(more) == [[1, 3, 9], [2, 4, 10]])
         #expect(try test.countersAreRight())
@@ -172,7 +172,7 @@ private enum Rounds {
         #expect(try test.write { try $0.retry([40, 41], lifetime: day) } == [40, 41])
         let items = try test.read { try $0.outboxBatch(peer.id, after: 0, limit: 9, maxBytes: 999) }.items
         #expect(items.map(\.messageID) == [message(40), message(41)] && items.map { Array($0.body) } == [hex(40).body, hex(41).body])
-        // Still known by their keys.
+        // The hexes are still known by their keys.
         let again = try test.write { [terms = terms([peer]), hexes = [hex(41, hasKey: true), hex(42, hasKey: true)]] in
             try $0.enqueue([PreparedHexes(hexes)], terms)
         }

@@ -43,7 +43,7 @@ import Testing
         _ = try test.write { [hexes] in try $0.enqueue([hexes], terms) }
     }
 
-    /// All rows, read both ways.
+    /// All rows of the view, read with the program and with SQLite.
     private func lines() throws -> [Line] {
         let rows = try test.read { reader in
             try reader.all("SELECT id, peer, state, attempts, reason, description FROM outbox_rows") { row in
@@ -60,7 +60,6 @@ import Testing
         return rows
     }
 
-    /// The expected rows.
     private func expected() throws -> [Line] {
         try test.read { try $0.outboxPage(limit: 10_000) }.items.map { row in
             let code = [row.code, row.message ?? (row.code == nil ? nil : row.lastError)].compactMap(\.self)

@@ -42,7 +42,7 @@ import Testing
         try test.write { _ = try $0.settle([refusal], of: peer.id, at: start) }
         let refused = try #require(try test.read { try $0.outboxPage() }.items.first)
         #expect((refused.subject, refused.code, refused.message) == ("to read", "blocked", "This peer blocked you."))
-        // Also when the body is gone.
+        // The subject stays when the body is gone.
         try test.write { _ = try $0.cancel([1], at: start) }
         #expect(try test.read { try $0.outboxRow(1) }?.subject == "to read")
     }
@@ -148,7 +148,7 @@ import Testing
                 "{\"code\":\"tooLarge\",\"message\":\"too \\\"large\\\"\\n\"}", "{\"code\":\"internal\"}",
             ])
         #expect(try test.read { try Int.fetchOne($0.db, sql: "SELECT count(*) FROM event") } == 4)
-        // The peer has stored it after all.
+        // The peer has stored the hex after all.
         #expect(try settle(test, [6, 5], .stored, of: one) == 2)
         #expect(try test.read { try $0.outboxRow(6) }?.code == nil)
         #expect(try settle(test, [.max, .min, 0], .stored, of: one) == 0)
@@ -175,7 +175,7 @@ import Testing
         row = try #require(try test.read { try $0.outboxRow(1) })
         #expect(row.failures == 0 && row.attempts == 2)
         #expect(try test.read { try $0.outboxRow(4) }?.failures == 3)
-        try test.write { try $0.note([AttemptRecord(id: 3, attempts: 5)]) }  // already settled: nothing to record
+        try test.write { try $0.note([AttemptRecord(id: 3, attempts: 5)]) }  // already settled, so nothing is recorded
         #expect(try test.read { try $0.outboxRow(3) }?.attempts == 0)
     }
 
@@ -198,7 +198,7 @@ import Testing
         #expect(row.state == .queued && row.failures == 0 && row.settledAt == nil && row.dueAt == start + day)
         #expect(try test.read { try $0.outboxBatch(peer.id, after: 0, limit: 9, maxBytes: 999) }.items.map(\.id) == [2, 5])
 
-        // The key's reuse restores a cancelled row with its body, at its old place.
+        // The key's reuse restores a cancelled row with its body, at its old position.
         let again = outgoing(4, to: peer, body: "{\"hexDescription\":\"4\"}", createdAt: start + 5)
         #expect(try test.write { try $0.enqueue(again) } == .requeued(4, from: .cancelled))
         for (number, state) in [(4, OutboxState.queued), (1, .stored)] {
@@ -211,7 +211,7 @@ import Testing
         #expect(throws: HexlistError.self) { try test.write { try $0.enqueue(other) } }
         #expect(try test.read { try $0.outboxBatch(peer.id, after: 0, limit: 9, maxBytes: 999) }.items.map(\.id) == [2, 4, 5])
         #expect(try test.countersAreRight())
-        // A row cancelled in flight had arrived: its state shows that.
+        // A row that was cancelled in flight has arrived, and its state shows that.
         #expect(try settle(test, [3], .stored, of: peer) == 1)
         #expect(try test.read { try $0.outboxRow(3) }?.state == .stored)
         #expect(try test.countersAreRight())

@@ -69,7 +69,7 @@ import Testing
         let kept = try #require(try test.read { try $0.pooled([digest], from: id) }.first)
         #expect(kept.place == .kept && kept.hex == 1 && kept.name == "a.txt")
         #expect(try test.read { try $0.misplacedPooled() }.isEmpty && test.read { try $0.keepsFiles() })
-        // The same file with another hex: only the pin is added.
+        // The same file arrives with another hex: it is not stored again, and both hexes keep it.
         #expect(try finish(2, KeptArrival(sha256: digest, name: "b.txt", size: 3, identity: nil)) == 2)
         #expect(try test.read { try $0.pooled([digest]) }.map(\.name) == ["a.txt"])
     }
@@ -123,7 +123,7 @@ import Testing
         }
         let outcomes = try stores[0].receive(hexes, from: peer)
         #expect(try outcomes == hexes.map { try stores[1].receive([$0], from: peer)[0] })
-        // One of them is the same as another; the one without a message id is another one each time.
+        // One hex has the message id of another. The hex without a message id is stored once more each time.
         let kept = earlier.contains(10) ? 40 : 39
         let pages = try stores.map { try $0.read { try $0.hexPage(limit: 1_000) } }
         #expect(pages[0].items == pages[1].items && pages[0].items.count == kept)
@@ -215,7 +215,7 @@ import Testing
         try test.receive([hex(1), hex(2)], from: peer)
         #expect(try test.write { try $0.delete([1, 2, 99]) } == 2)
         #expect(try test.receive([hex(1)], from: peer, at: start + 59 * day) == [.duplicate(of: .stored)])
-        // Also when it is a stranger again.
+        // The id is still remembered when the sender is a stranger again.
         _ = try test.trust(peer, .stranger)
         #expect(try test.receive([hex(1)], from: peer, at: start + 59 * day) == [.duplicate(of: .stored)])
         _ = try test.trust(peer)
@@ -234,7 +234,7 @@ import Testing
         try test.receive([hex(1)], from: peer)
         #expect(try test.write { try $0.delete([1]) } == 1)
         #expect(try test.receive([hex(1)], from: peer) == [.held])
-        // Once accepted it is one of the inbox.
+        // Once accepted, the hex counts as one of the inbox.
         #expect(try test.write { try $0.accept([2], at: start) } == [2])
         #expect(try test.receive([hex(1)], from: peer) == [.duplicate(of: .stored)])
         try test.write { _ = try $0.delete([2]) }
@@ -286,14 +286,14 @@ import Testing
             held += outcomes.count { if case .held = $0 { true } else { false } }
             #expect(outcomes.allSatisfy { if case .duplicate = $0 { false } else { true } })
         }
-        #expect(held == 145)  // with the honest one's five three quarters of 200
+        #expect(held == 145)  // with the honest peer's five hexes three quarters of 200
         #expect(try test.read { try $0.hexPage(HexFilter(location: .held, peer: honest.id)) }.items.map(\.id) == [5, 4, 3, 2, 1])
-        #expect(try test.read { try $0.peers() }.count == 9)  // who was refused leaves no row
+        #expect(try test.read { try $0.peers() }.count == 9)  // a refused sender leaves no row
         #expect(try test.countersAreRight())
     }
 
     @Test(arguments: [
-        // One /64, one IPv4 address however it is written, a link, this machine.
+        // Addresses that are one source: a /64, an IPv4 address in two spellings, a link, this machine.
         ["2001:db8::1", "2001:db8::2:3", "2001:db8::ffff"], ["10.0.0.7", "::ffff:10.0.0.7", "10.0.0.7"],
         ["fe80::1%eth0", "fe80::2%eth0", "fe80::3%eth0"], ["169.254.1.1", "169.254.2.2", "169.254.3.3"], ["127.0.0.1", "127.3.2.1", "::1"],
     ])
@@ -306,7 +306,7 @@ import Testing
             #expect(try test.receive([hex(1)], from: peer, address: address, quotas: quotas) == [.held])
         }
         #expect(try test.receive([hex(1), hex(2)], from: try TestPeer(50), address: addresses[0], quotas: quotas) == [full, full])
-        // Another interface's link is another source; all sources together leave a quarter.
+        // The link of another interface is another source. All sources together leave a quarter of the quota.
         #expect(
             try test.receive([hex(1), hex(2), hex(3), hex(4)], from: try TestPeer(51), address: "fe80::1%eth1", quotas: quotas) == [
                 .held, .held, .held, full,
@@ -325,7 +325,7 @@ import Testing
         let quotas = HeldQuotas(hexesPerPeer: 20, bytesPerPeer: 1 << 20, hexes: 8, bytes: 1 << 20)
         let full = DeliveryResult.refused(.quotaExceeded, retryAfter: 3_600)
         try test.write { try $0.setAlias(named.id, "Ada") }
-        // Strangers fill what is theirs, from the very address the named one comes from too.
+        // Strangers use up their share of the quota, also from the address of the peer with an alias.
         for number in 0..<6 {
             try test.receive([hex(1), hex(2)], from: try TestPeer(UInt8(10 + number)), address: "10.0.\(number).1", quotas: quotas)
         }
@@ -384,12 +384,12 @@ import Testing
             ])
         #expect(try test.receive([hex(2)], from: one, at: noon, policy: .everyone, quotas: quotas) == [.duplicate(of: .stored)])
         #expect(try test.receive([hex(1)], from: two, at: noon, policy: .everyone, quotas: quotas) == [.stored])
-        // All strangers together.
+        // The daily quota of all strangers together.
         let late = start / day * day + day - 90_000
         #expect(
             try test.receive([hex(2)], from: two, at: late, policy: .everyone, quotas: quotas) == [.refused(.quotaExceeded, retryAfter: 90)]
         )
-        // A trusted peer counts for nothing, and the next day is a new one.
+        // A trusted peer's hexes do not count, and each day has a new quota.
         _ = try test.trust(two)
         #expect(try test.receive([hex(2)], from: two, at: late, policy: .everyone, quotas: quotas) == [.stored])
         #expect(try test.receive([hex(3)], from: one, at: noon + day, policy: .everyone, quotas: quotas) == [.stored])
@@ -407,7 +407,7 @@ import Testing
 
     // MARK: - Order
 
-    /// PROTOCOL: a temporary refusal refuses what comes behind it, until one refused so comes again.
+    /// After a temporary refusal later hexes are refused, too, until a refused one is sent again (Docs/Protocol.md, "Refusals").
     @Test func nothingOvertakesARefusedHex() throws {
         let test = try TestStore()
         let peer = try TestPeer(1)
@@ -418,7 +418,7 @@ import Testing
             from: peer, quotas: quotas)
         // The repeat of hex 3 ends the state: its sender has seen the refusal.
         #expect(outcomes == [.held, refused, refused, refused, .held, refused])
-        // One without an id is refused and starts nothing.
+        // A hex without an id is refused, and does not start this state.
         let anonymous = IncomingHex(content: content(), messageID: nil, weight: 600)
         #expect(try test.receive([anonymous, hex(4, bytes: 10)], from: peer, quotas: quotas) == [refused, .held])
     }
@@ -453,7 +453,7 @@ import Testing
             LinkContent(
                 url: content.add(String(repeating: "ü", count: 32_768)), linkDescription: TextSlice(arena: 0..<2),
                 service: content.add("Box")),
-            // A slice that does not lie in its buffer is no text.
+            // A slice outside of its buffer is an empty text.
             LinkContent(url: TextSlice(frame: 0..<4_000_000), linkDescription: TextSlice(arena: 4_000_000..<4_000_001), service: .empty),
         ]
         let incoming = IncomingHex(content: content, messageID: message(1), weight: content.frame.count)

@@ -54,7 +54,7 @@ import Testing
         return try test.read { try $0.search(filter, limit: 1_000) }.hits.map(\.summary.id)
     }
 
-    /// The entries of an index built at once for the same rows.
+    /// Whether the index has the same entries after it is rebuilt.
     private func isAsMadeAnew() throws -> Bool {
         try index()
         func entries() throws -> [String] {
@@ -345,7 +345,7 @@ import Testing
                 try links(unique: false, limit: limit) == ["\(two).0 a:2", "\(two).1 a:3", "\(one).0 a:1", "\(one).1 a:2", "\(one).2 a:1"])
             #expect(try links(unique: true, limit: limit) == ["\(two).0 a:2", "\(two).1 a:3", "\(one).0 a:1"])
         }
-        // Once among the listed ones.
+        // Each address is listed once, among the filtered hexes.
         #expect(try links(HexFilter(peer: ada.id), unique: true) == ["\(one).0 a:1", "\(one).1 a:2"])
         _ = try test.write { try $0.setRead([two]) }
         #expect(try links(HexFilter(unread: true), unique: true) == ["\(one).0 a:1", "\(one).1 a:2"])

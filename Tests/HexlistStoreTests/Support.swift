@@ -77,7 +77,6 @@ final class TestStore {
         }
     }
 
-    /// The id of the next hex.
     func nextHex() throws -> Int64 { try read { try StoreCounters(on: $0.db).nextHex } }
 
     func trust(_ peer: TestPeer, _ trust: Trust = .trusted, at now: Int64 = start) throws -> TrustChange {
@@ -168,7 +167,6 @@ func hex(_ number: UInt64, _ description: String = "A hex", bytes: Int = 500) ->
     IncomingHex(content: content(description), messageID: message(number), weight: bytes)
 }
 
-/// A hex for the outbox.
 struct PreparedHex: Sendable {
     var messageID: MessageID
     var hasKey: Bool
@@ -246,7 +244,7 @@ extension StoreWriter {
 }
 
 extension StoreWriter {
-    /// Runs maintenance at a time by both clocks.
+    /// Runs maintenance at the given time of both clocks.
     func maintain(
         at time: Int64, limits: RetentionLimits = RetentionLimits(), chunk: Int = 2_000
     ) throws -> MaintenanceReport {

@@ -4,9 +4,9 @@ import Testing
 
 @testable import HexlistStore
 
-/// Nested hexes: stored completely, listed nowhere, deleted with their parent.
+/// Inner hexes: stored completely, listed nowhere, deleted with their parent.
 @Suite(.timeLimit(.minutes(5))) struct TreeTests {
-    /// A hex with nested hexes: `shape` has the parent's index and the number of links of each.
+    /// A hex with inner hexes: `shape` has the parent's index and the number of links of each.
     private func tree(_ shape: [(Int?, Int)]) -> HexContent {
         var content = HexlistStoreTests.content("Top", links: 1)
         for (number, (parent, links)) in shape.enumerated() {
@@ -134,7 +134,7 @@ import Testing
             let error = await #expect(throws: HexlistError.self) { _ = try await test.store.change([4], change, at: start) }
             #expect(error?.code == .badRequest && error?.message == "Hex 4 is inside hex 1.")
         }
-        // In My Hexlist it can be deleted alone, and its parents no longer count it.
+        // In My Hexlist an inner hex can be deleted alone, and its parents no longer count it.
         let mine = try test.write { try $0.insertMine(self.small, at: start) }
         #expect(try await test.store.change([mine + 1, mine + 3, mine + 5], .delete, at: start) == 3)
         let detail = try #require(try test.read { try $0.hex(mine) })

@@ -53,7 +53,7 @@ struct LockFileTests {
         try await TemporaryFolder.with { folder in
             chmod(folder.path, 0o700)
             let path = "\(folder.path)/lock"
-            // As a child process has it between fork and exec.
+            // A copy of the descriptor, as a child process has it between fork and exec.
             let copy: CInt
             do {
                 let lock = try LockFile(path: path)

@@ -68,7 +68,7 @@ import Testing
         }
     }
 
-    @Test("a Hello frees its place once, and a disconnect frees all places")
+    @Test("a Hello frees its slot once, and a disconnect frees all slots")
     func places() throws {
         var admission = Admission(limits: limits(9, 9, 1, 0))
         let one = try address("10.0.0.1")
@@ -86,7 +86,7 @@ import Testing
         #expect(admission.connections == 0)
     }
 
-    @Test("a flood does not use the places reserved for trusted peers' addresses")
+    @Test("a flood does not use the slots reserved for trusted peers' addresses")
     func reserved() throws {
         var admission = Admission(limits: limits(6, 2, 3, 2))
         admission.reserve([try address("10.0.0.9"), try address("2001:db8:0:1::9")])
@@ -94,7 +94,7 @@ import Testing
         let stranger = try address("10.0.1.4")
         #expect(throws: Admission.Refusal.unidentified) { try admission.admit(stranger) }
         _ = try admission.admit(try address("10.0.0.9"))
-        // Its neighbours in the same /64 do not use its places.
+        // Other addresses of the same /64 do not use the reserved slots.
         _ = try admission.admit(try address("2001:db8:0:1::9"))
         let trusted = try address("10.0.0.9")
         #expect(throws: Admission.Refusal.unidentified) { try admission.admit(trusted) }

@@ -138,7 +138,7 @@ import Testing
 
     // MARK: Limits
 
-    @Test("connections per address are limited, and an end makes room")
+    @Test("connections per address are limited, and the end of one frees its slot")
     func perAddress() async throws {
         var limits = TransportLimits()
         limits.perAddress = 3
@@ -155,7 +155,7 @@ import Testing
         await other.transport.shutdown()
     }
 
-    @Test("connections before Hello are limited separately, and a Hello frees its place; reserved addresses have their own limit")
+    @Test("connections before Hello are limited separately, and a Hello frees its slot; reserved addresses have their own limit")
     func unidentified() async throws {
         var limits = TransportLimits()
         limits.unidentified = 1

@@ -60,7 +60,7 @@ import Testing
         var stream = ByteBuffer()
         for size in [1, 5, 300] { stream.writeFrame(body(size, size)) }
         for byte in stream.readableBytesView {
-            // One byte per loop tick, so each is a record and a packet of its own.
+            // Each loop tick writes one byte, so each byte is a record and a packet of its own.
             try await pair.dialled.on { $0.write(ByteBuffer(bytes: [byte])) }
         }
         #expect(try await recorder.frames(3) == [1, 5, 300].map { body($0, $0) })
@@ -153,7 +153,7 @@ import Testing
             isMoving = try await Self.moves(pair)
         }
         #expect(sent < 1_000, "60 MB went into a receiver that reads nothing")
-        // This side's water mark, the channel's, and one frame.
+        // At most this side's water mark, the channel's, and one frame are pending.
         #expect(largest < (512 << 10) + 65_000)
         #expect(right.events.now.isEmpty)
         try await pair.accepted.on { $0.isReading = true }
@@ -174,7 +174,7 @@ import Testing
         repeat { sent += try await Self.fill(pair, with: frame).written } while try await Self.moves(pair)
         let before = try await pair.dialled.on { $0.channelBytes }
         #expect(before > 0)
-        // One per loop tick, like replies to frames of separate ticks.
+        // One frame per loop tick, like replies to frames of separate ticks.
         for _ in 0..<500 {
             try await pair.dialled.on { $0.write { $0.writeFrame([1, 2, 3]) } }
             try await pair.dialled.on { _ in }
@@ -198,7 +198,7 @@ import Testing
         }
     }
 
-    /// Whether the kernels accept more: checks that nothing moves for many ticks of both loops.
+    /// Whether the kernels still accept bytes; false if nothing moves for many ticks of both loops.
     private static func moves(_ pair: Pair) async throws -> Bool {
         let before = try await pair.dialled.on { $0.pendingWriteBytes }
         for _ in 0..<200 {

@@ -1,6 +1,6 @@
 /// Frames that are small to write and expensive to read. The decoder takes time linear in their size.
 enum Bombs {
-    /// Each has a name, and a frame just under the given size.
+    /// Frames of just under `bytes`, each with a name.
     static func all(bytes: Int) -> [(String, String)] {
         /// Head and tail with as many pieces between them as fit.
         func many(_ piece: String, _ head: String = "", _ tail: String = "") -> String {

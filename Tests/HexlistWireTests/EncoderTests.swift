@@ -4,7 +4,6 @@ import HexlistWire
 import NIOCore
 import Testing
 
-/// Encoding of hexes.
 struct EncoderTests {
     private func store(_ object: String) throws -> HexContent { try hex(decode(#"{"operationType":"Store","jmObject":\#(object)}"#)) }
 

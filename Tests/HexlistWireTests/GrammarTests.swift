@@ -40,7 +40,7 @@ struct GrammarTests {
         #"{"operationType":"Nope","x":[[$]]}"#, #"{"links":$}"#, #"{"operationType":$}"#,
     ]
 
-    @Test("JSON is decoded in every place", arguments: values) func accepted(_ value: String) {
+    @Test("JSON is decoded in every member", arguments: values) func accepted(_ value: String) {
         for place in Self.places {
             switch decode(Self.put(value, place)) {
             case .wrapper: break
@@ -49,7 +49,7 @@ struct GrammarTests {
         }
     }
 
-    @Test("invalid JSON is malformed in every place", arguments: faults) func rejected(_ value: String) throws {
+    @Test("invalid JSON is malformed in every member", arguments: faults) func rejected(_ value: String) throws {
         for place in Self.places where value != "" || !Self.put("", place).contains("[]") {
             let refusal = try refusal(decode(Self.put(value, place)))
             #expect(refusal.code == .malformed && refusal.isUndecodable, "\(Self.put(value, place))")
@@ -73,7 +73,7 @@ struct GrammarTests {
             ([0x00], false), ([0x1F], false), ([0x7F], true), ([0x5C, 0x6E], true), ([0x5C, 0x78], false), ([0x22, 0x22], false),
         ] as [([UInt8], Bool)]) func utf8(_ bytes: [UInt8], _ isText: Bool)
     {
-        // At each distance from the start and end of a string, so that each lane of the wide loads is tested.
+        // The character at each distance from the start and end of a string, so that each lane of the wide loads is tested.
         for before in 0..<36 {
             for after in [0, 1, 15, 16, 17] {
                 let text = Array(repeating: UInt8(ascii: "x"), count: before) + bytes + Array(repeating: UInt8(ascii: "y"), count: after)
@@ -90,7 +90,7 @@ struct GrammarTests {
         }
     }
 
-    @Test("escapes are decoded in every place") func escapes() throws {
+    @Test("escapes are decoded in every member") func escapes() throws {
         for before in 0..<40 {
             for (escape, character) in [
                 (#"\n"#, "\n"), (#"\u00e9"#, "é"), (#"\u5c71"#, "山"), (#"\ud83d\ude00"#, "😀"), (#"\\"#, "\\"), (#"\""#, "\""),

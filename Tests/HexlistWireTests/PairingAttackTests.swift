@@ -69,7 +69,7 @@ struct PairingAttackTests {
 
     @Test("never shows two users the same digits")
     mutating func middle() throws {
-        // Each key by the digits Bob would show for it if the nonces were the guessed ones. They never are.
+        // The attacker's keys by the digits that Bob would show if the nonces were the guessed ones, which they never are.
         var keys: [String: Fingerprint] = [:]
         var someKey = fingerprint()
         for _ in 0..<Self.keys {

@@ -281,7 +281,7 @@ struct PairingCoordinatorTests {
             #expect(stage.took().contains(.reach(Stage.peer.peerID)))
             let session = stage.session()
             stage.did(stage.coordinator.begin(on: session, with: Stage.peer, nonce: PairingNonce(using: &stage.random), now: stage.now))
-            // From the first step on: the other side sees the digits slightly earlier or later.
+            // An exchange protects its session from the first step on, because the other side may see the digits slightly earlier or later.
             #expect(stage.coordinator.hasExchange(on: session) && !stage.coordinator.hasExchange(on: stage.session()))
             stage.receive(Pairing(step: "nonce", nonce: commit.commitment), on: session)
             seen.insert(try #require(stage.digits))
@@ -455,7 +455,7 @@ struct PairingCoordinatorTests {
         #expect(stage.noncesGiven(to: (50..<100).map { Stage.key(1_000 + $0) }, how) == 5)
     }
 
-    @Test("one key gets three of them, because giving up is its failure; all five if its sessions are lost")
+    @Test("one key gets three nonces, because giving up is a failure of the key; all five if its sessions are lost")
     func oneKeyGivesUp() {
         for how in GivingUp.allCases {
             var stage = Stage()
@@ -466,7 +466,7 @@ struct PairingCoordinatorTests {
         }
     }
 
-    @Test("a request to one peer has the same tries, and its end is reported", arguments: GivingUp.allCases)
+    @Test("a request to one peer has as many tries, and its end is reported", arguments: GivingUp.allCases)
     fileprivate func namedGivesUp(how: GivingUp) {
         var stage = Stage()
         #expect(stage.ask() == true)
@@ -501,7 +501,7 @@ struct PairingCoordinatorTests {
         }
     }
 
-    @Test("the fifth may still lead to trust, and so may a command after another's fifth")
+    @Test("the fifth exchange may still lead to trust, and so may a request after the fifth exchange of another")
     func fifth() throws {
         for isNewRequest in [false, true] {
             var stage = Stage()
@@ -558,7 +558,7 @@ struct PairingCoordinatorTests {
         #expect(stage.coordinator.items.isEmpty)
     }
 
-    @Test("after a successful pairing it turns off, and reports so once the store has committed", arguments: [nil, "the disk is full"])
+    @Test("pairing is off after a success, which is reported once the store has committed", arguments: [nil, "the disk is full"])
     func success(failure: String?) throws {
         var stage = Stage()
         stage.open()

@@ -46,7 +46,6 @@ struct PairingFixture {
         }
     }
 
-    /// Delivers the next frame to the asked side.
     mutating func deliverToAsked() throws {
         let frame = try #require(toAsked.isEmpty ? nil : toAsked.removeFirst())
         guard asked != nil else {

@@ -859,7 +859,7 @@ struct SessionSendingTests {
     func pausedStranger() {
         var fixture = SessionFixture.opened(trusted: false)
         fixture.session.pausedReading(now: fixture.now)
-        // All deadlines named while not reading are kept: no timer fires repeatedly.
+        // Each deadline that the machine names while it does not read leads to a later one, so no timer fires repeatedly.
         for _ in 0..<30 {
             guard let deadline = fixture.session.nextDeadline else { return #expect(Bool(false), "no deadline") }
             #expect(deadline > fixture.now)

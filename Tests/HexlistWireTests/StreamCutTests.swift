@@ -37,7 +37,7 @@ struct StreamCutTests {
     }
 
     @Test("split once, at each offset") func everyOffset() throws {
-        // All offsets of a part of the stream. The frames before and after it are complete.
+        // Splits at all offsets of a part of the stream. The frames before and after it are complete.
         let part = Self.bodies.prefix(12)
         let stream = part.flatMap { Self.framed($0) }
         for offset in 0...stream.count {

@@ -3,7 +3,6 @@ import HexlistModel
 import HexlistWire
 import Testing
 
-/// Decodes a text as one frame.
 func decode(_ text: String, repairs: Bool = false) -> DecodedFrame { decode(Array(text.utf8), repairs: repairs) }
 
 func decode(_ bytes: [UInt8], repairs: Bool = false) -> DecodedFrame {

@@ -22,7 +22,7 @@ struct ToleranceTests {
         #"{"senderUUID":"","senderName":\#(name),"hexDescription":"","hexColor":"","links":[]}"#
     }
 
-    /// A hex with nested hexes.
+    /// A hex with inner hexes.
     static func tree(of links: String = "", _ children: String...) -> String {
         String(self.links(links).dropLast()) + #","children":[\#(children.joined(separator: ","))]}"#
     }

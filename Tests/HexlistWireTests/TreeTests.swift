@@ -2,9 +2,9 @@ import HexlistModel
 import HexlistWire
 import Testing
 
-/// Nested hexes: bounds, order, and that decoding and encoding changes nothing.
+/// Inner hexes: bounds, order, and that decoding and encoding changes nothing.
 struct TreeTests {
-    /// Nested hexes of `levels` levels. The innermost has the given numbers of links and empty hexes.
+    /// A hex of `levels` levels. The innermost hex has the given numbers of links and empty hexes.
     static func deep(_ levels: Int, links: Int = 0, children: Int = 0) -> String {
         let inner = Array(repeating: #""u""#, count: links).joined(separator: ",")
         let empty = Array(repeating: "{}", count: children).joined(separator: ",")
@@ -35,7 +35,7 @@ struct TreeTests {
         }
     }
 
-    @Test("a text of a nested hex that is too long is named") func longText() throws {
+    @Test("a text of an inner hex that is too long is named") func longText() throws {
         let long = String(repeating: "x", count: ProtocolLimits.stringBytes + 1)
         let inside = #"{"children":[{},{"children":[{"hexDescription":"\#(long)"}]}]}"#
         #expect(try refusal(decoded(inside)).message.contains("`children[1].children[0].hexDescription`"))
@@ -44,7 +44,7 @@ struct TreeTests {
         #expect(found.code == .tooLarge && found.message.contains("`children[1].links[1]`"))
     }
 
-    @Test("a decoded tree is encoded unchanged, each hex in its place")
+    @Test("a decoded tree is encoded unchanged, with its hexes in order")
     func roundTrip() throws {
         let text = #"""
             {"senderUUID":"a","senderName":"b","hexDescription":"c","hexColor":"d","links":[],"children":[\#
@@ -75,7 +75,7 @@ struct TreeTests {
         #expect(try HexEncoder.encode(self.hex(decoded(String(decoding: encoded, as: UTF8.self)))) == encoded)
     }
 
-    @Test("the key is extracted from the hex itself, local names from nested hexes too") func localNames() throws {
+    @Test("the key is extracted from the hex itself, local names from inner hexes too") func localNames() throws {
         var decoder = WrapperDecoder()
         let text = #"{"key":"k","description":"d","children":[{"key":"l","description":"e","color":"f"}]}"#
         let local = try decoder.decodeHex(Array(text.utf8), acceptsLocalNames: true).get()

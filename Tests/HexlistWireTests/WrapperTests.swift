@@ -122,7 +122,7 @@ struct WrapperTests {
         // A frame refused after its JSON was parsed keeps its number, also one with an unknown operation.
         #expect(try refusal(decode(#"{"operationType":"Retract","sequence":\#(number)}"#)).sequence == expected)
         #expect(try refusal(decode(#"{"operationType":"Store","jmObject":"{","sequence":\#(number)}"#)).sequence == expected)
-        // These have none.
+        // Operations without a number.
         for operation in ["Pong", "Bye"] {
             #expect(try wrapper(decode(#"{"operationType":"\#(operation)","sequence":\#(number)}"#)).sequence == nil)
         }

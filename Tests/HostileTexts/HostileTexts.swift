@@ -11,6 +11,6 @@ public enum HostileTexts {
         return texts
     }()
 
-    /// Each alone, inside other text, and after a mark and an escape: over 2 000.
+    /// Each text alone, inside other text, and after a combining mark and an escape: over 2 000.
     public static var inContext: [String] { all + all.map { "a\($0)b" } + all.map { "\u{301}\u{1B}\($0)\u{7}" } }
 }

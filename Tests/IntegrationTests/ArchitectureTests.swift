@@ -14,7 +14,7 @@ import Testing
 
     /// Modules of the system, which need no declaration.
     private static let system: Set = ["Darwin", "Dispatch", "Foundation", "FoundationEssentials", "Glibc", "Musl", "Synchronization"]
-    /// Modules used through another one, which is built from their types.
+    /// Modules whose types another module's API uses, so that the dependency on the other one is sufficient.
     private static let through = ["HTTPTypes": "Hummingbird"]
 
     @Test("the table has each target once, lowest first, with exactly its dependencies in Package.swift") func table() throws {

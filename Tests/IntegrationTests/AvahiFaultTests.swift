@@ -236,7 +236,7 @@ extension TroubledNetworks {
                     list.contains { $0.uuid == third && $0.reason == "duplicate" && $0.why?.contains("eth1") == true }
                 }
                 #expect(list.count { $0.uuid == third && $0.state != "ghost" } == 1)
-                // One cable fails: the session moves to the other, and it stays one peer.
+                // If one cable fails, the session moves to the other one, and the list still has one peer.
                 try await lab.trustEachOther(("h1", try await lab.uuid("h1")), ("h3", third))
                 try await lab.run(["link", "h3", "down"])
                 try await lab.hexlist("h1", "send", "--wait", "queued", "--to", third, "https://example.org/other-cable")

@@ -1,7 +1,6 @@
 import Foundation
 import Testing
 
-/// `hexlist backup` and `hexlist restore` with the real programs.
 @Suite("Backup and restore", .timeLimit(.minutes(Patience.test)), .ifBuilt)
 struct BackupTests {
     private struct Status: Decodable { var uuid: String }

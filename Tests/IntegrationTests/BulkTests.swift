@@ -292,7 +292,7 @@ extension Command.Output {
 struct TwoDaemons {
     let ada: LocalDaemon
     let bob: LocalDaemon
-    /// bob's.
+    /// The UUID of bob.
     let uuid: String
     let port: Int
 

@@ -129,7 +129,8 @@ struct CommandLineTests {
             let events = try await two.bob.hexlist("events", "--type", "hex.received", "--json").out.split(separator: "\n")
             try #require(events.count == 3)
             let environment = try notifier(two.bob)
-            // As hexlistd runs it: one event after another. Then once more, as after a restart that repeats the last run.
+            // The hook gets one event after another, as from hexlistd, and the last one again, as after a restart that repeats the last
+            // run.
             for event in events + events.suffix(1) {
                 let shown = try await Command.run([Checkout.hexlist, "notify"], input: Array(event.utf8), environment: environment)
                 #expect(shown.status == 0, "\(shown)")

@@ -128,7 +128,7 @@ enum Rig {
         }
     }
 
-    /// Runs it until it exits. The small size is the program's own default.
+    /// Runs the program until it exits. Without `long`, it runs in its small default size.
     /// - Parameters:
     ///   - arguments: the arguments in every size.
     ///   - long: further ones, with HEXLIST_LONG_TESTS=1.

@@ -120,7 +120,7 @@ extension TwoMachines {
             }
         }
 
-        /// The list of verified peers, once it is as expected.
+        /// The list of verified peers, once `isWanted` returns true for it.
         private static func awaitPeers(_ host: String, of lab: Lab, until isWanted: ([PeerRow]) -> Bool) async throws -> [PeerRow] {
             let watch = try lab.follow(host, ["peers", "--watch", "--json"])
             let peers = try await watch.first { line -> [PeerRow]? in
@@ -164,7 +164,7 @@ extension TwoMachines {
                 try await lab.run(["avahi", "h1", "kill"])
                 try await lab.run(["avahi", "h1", "start"])
                 let own = try await lab.uuid("h1")
-                // h2 may have cached it. The new avahi-daemon cannot.
+                // The avahi-daemon of h2 may have cached the announcement; the new one of h1 cannot.
                 for host in ["h1", "h2"] { try await Announcement.await(Lab.families, on: host, of: lab) { $0.txt["id"] == own } }
                 #expect(try await lab.peers("h2").map(\.uuid) == [own])
                 // The session stayed open: no peer was away.

@@ -92,10 +92,10 @@ extension TwoMachines {
             }
         }
 
-        @Test("an unknown peer: status 6 and a step that says so; an absent one: the step that fails")
+        @Test("an unknown peer gives status 6 and a step with the reason; an absent peer gives the failed step")
         func unknownAndAway() async throws {
             try await Lab.with("h1", "h2") { lab in
-                // Configured, so that its address is known after its announcement is gone.
+                // The peer is configured, so that its address is known after its announcement is gone.
                 try await lab.run(["path", "h1"])
                 try await lab.configure("h1", "peers: [\(try await lab.path("address", on: "h2"))]\n")
                 let uuid = try await Self.meet(lab)
@@ -133,7 +133,7 @@ extension TwoMachines {
                     """
                 try await lab.run(["exec", "h2", nft, "-f", "-"], input: Array(rules.utf8))
                 let report = try await Self.doctor(peer: uuid.other, expecting: 1, of: lab)
-                // A handshake may be as long as a large packet. Short frames work.
+                // Short frames, such as the Hello, arrive. Only the long one is lost.
                 #expect(report.failed.contains("peer.frame"))
                 #expect(report.step("peer.tcp")?.state == "ok" && report.step("peer.hello")?.state == "ok")
                 #expect(report.step("peer.frame")?.advice?.contains { $0.contains("mtu") } == true)
@@ -189,7 +189,7 @@ extension TwoMachines {
                     let output = try await lab.run(["hexlist", "h1"] + arguments, expecting: 6)
                     #expect(output.err.contains("`peers: [\"10.77.0.9\"]`"), "\(output)")
                 }
-                // It takes a URI, so an address is a usage error, and no peer is looked up.
+                // `peer add` expects a URI, so an address is a usage error, and no peer is looked up.
                 let output = try await lab.run(["hexlist", "h1", "peer", "add", "10.77.0.9:24391"], expecting: 2)
                 #expect(output.err.contains("`peers: [\"10.77.0.9"), "\(output)")
                 let report = try await Self.doctor(peer: "10.77.0.9", expecting: 6, of: lab)
@@ -205,7 +205,7 @@ extension TwoMachines {
                 #expect(report.ok && report.step("peer.trust")?.state == "warning")
                 #expect(report.step("peer.trust")?.message.contains("stranger there") == true)
                 try await lab.hexlist("h2", "peer", "trust", uuid.one)
-                // The peer sends this on the session, which takes a moment.
+                // The peer reports its trust by a later Hello, which takes a moment.
                 var half = report
                 try await Patience.until(or: "\(half)") {
                     half = try await Self.doctor(peer: uuid.other, expecting: 0, of: lab)

@@ -57,7 +57,7 @@ extension TroubledNetworks {
                 try await lab.hexlist("h1", "send", "--to", other, "https://example.org/across")
                 let inbox: [HexRow] = try await lab.rows("h2", "inbox")
                 #expect(inbox.map(\.peerUUID) == [one])
-                // There is one row each, though the server lists this machine too, and two addresses.
+                // The list has one peer, although the server also lists this machine, and two addresses of the peer.
                 let rows = try await lab.awaitList("h1") { $0.contains { $0.uuid == one && $0.reason == "self" } }
                 #expect(rows.filter { $0.state != "ghost" }.map(\.uuid) == [other])
 

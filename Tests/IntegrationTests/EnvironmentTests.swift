@@ -62,7 +62,7 @@ struct EnvironmentTests {
         try await Self.inSession { daemon, runtime in
             let before = try await Self.status(daemon)
             let pid = try JSONDecoder().decode(Status.self, from: Data(before.out.utf8)).pid
-            // Stopped, so that it cannot listen elsewhere yet.
+            // The daemon is stopped, so that it cannot listen elsewhere yet.
             try await stopProcess(pid)
             try FileManager.default.removeItem(atPath: runtime)
             for variables in [[:], ["XDG_RUNTIME_DIR": try Self.folder("run", in: daemon)]] {

@@ -53,7 +53,7 @@ extension StrangeMachines {
                         try await peer.nextBye("receiptFault")
                         let rows = try await lab.awaitOutbox("h1") { $0.first?.lastError?.contains("receiptFault") == true }
                         #expect(rows.allSatisfy { $0.state == "queued" || $0.state == "sending" }, "\(rows)")
-                        // This machine ended the session, so it counts against no hex.
+                        // This machine ended the session, so the end counts against no hex.
                         try peer.behave("honest")
                         for row in rows { try await lab.hexlist("h1", "outbox", "retry", "\(row.outboxID)", expecting: nil) }
                         try await lab.awaitDelivered("h1")
@@ -119,7 +119,7 @@ extension StrangeMachines {
                             && rows.allSatisfy { $0.waitingFor == "retry" && $0.nextAttemptAt != nil }
                     }
                     #expect(rows.first?.lastError?.contains("storageFull") == true)
-                    // More often than failures would be permitted.
+                    // More retries than the limit of failures permits.
                     let first = try #require(rows.first?.outboxID)
                     for attempt in 2...7 {
                         try await lab.hexlist("h1", "outbox", "retry", "\(first)")
@@ -158,11 +158,12 @@ extension StrangeMachines {
                     try await lab.bulk("h1", to: peer.uuid, ["refused", "unanswered", "behind"])
                     for attempt in 1...7 {
                         let rows = try await lab.awaitOutbox("h1") { $0.count == 3 && $0[0].attempts >= attempt && $0[1].attempts >= 1 }
-                        // The first one is also retried automatically.
+                        // The first row is also retried automatically.
                         #expect(rows.map { $0.state == "sending" ? "queued" : $0.state } == ["queued", "queued", "queued"])
                         #expect(rows[1].state == "queued" && rows[2].state == "queued", "\(rows)")
                         #expect(rows[0].lastError?.contains("storageFull") == true, "\(rows[0])")
-                        // Counted once against the hex it did not answer, which was not sent again with the refused one.
+                        // The disconnect counts once, against the hex that was not answered. That hex was not sent again together with the
+                        // refused one.
                         #expect(rows[1].attempts == 1, "\(rows[1])")
                         try await lab.hexlist("h1", "outbox", "retry", "\(rows[0].outboxID)")
                     }
@@ -183,7 +184,7 @@ extension StrangeMachines {
                     try await lab.bulk("h1", to: peer.uuid, sent)
                     let rows = try await lab.awaitOutbox("h1") { ($0.first?.attempts ?? 0) >= 1 }
                     #expect(rows.first?.lastError?.contains("internal") == true)
-                    // Retried manually. Otherwise this takes four times retryAfter.
+                    // The row is retried manually, because automatic retries take four times retryAfter.
                     try await Self.retryUntilFailed(lab)
                     try await lab.awaitEvent("h1", "hex.failed", peer: peer.uuid)
                     try await lab.awaitDelivered("h1")
@@ -205,7 +206,7 @@ extension StrangeMachines {
                     try await Self.configure(lab)
                     #expect(try await Self.send(lab, to: peer, "first", "--wait", "queued").status == 0)
                     try await lab.awaitOutbox("h1") { ($0.first?.attempts ?? 0) >= 1 && $0.first?.lastError != nil }
-                    // Retried manually. Otherwise this takes the random back-off, up to 30 s in all.
+                    // The row is retried manually, because the back-off takes up to 30 s in all.
                     try await Self.retryUntilFailed(lab)
                     try await lab.awaitEvent("h1", "hex.failed", peer: peer.uuid)
                     let row = try #require(try await lab.outbox("h1").first)
@@ -215,7 +216,7 @@ extension StrangeMachines {
                     #expect(again.status == 1)
                     #expect(again.err.contains("--force"), "\(again)")
                     try peer.behave("honest")
-                    // Accepted at once. Delivered when the retry ends the pause.
+                    // The hex is accepted at once, and delivered when the retry ends the pause.
                     #expect([0, 3].contains(try await Self.send(lab, to: peer, "first", "--force", "--timeout", "1s").status))
                     try await lab.hexlist("h1", "outbox", "retry", "\(row.outboxID)")
                     try await lab.awaitDelivered("h1")

@@ -69,7 +69,7 @@ extension TwoMachines {
                 #expect(rows.count == files.count && rows.allSatisfy { $0.state == "done" }, "\(rows)")
                 for (name, data) in files { #expect(try Data(contentsOf: to.appending(path: name)) == data, "\(name)") }
                 #expect(try Self.names(in: to) == ["Größe 中文 📎.txt", "empty", "one.bin", "photos"].sorted())
-                // One of them with text output: it is not fetched again, and gets another name if its own belongs to another file.
+                // A single file with text output: it is not fetched again, and gets another name if its own belongs to another file.
                 let again = try await lab.hexlist("h2", "fetch", "\(hex)", "2", "--to", to.path)
                 #expect(again.err.contains("1 file already here"), "\(again)")
                 try Data([2]).write(to: to.appending(path: "one.bin"))

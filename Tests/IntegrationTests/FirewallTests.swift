@@ -40,7 +40,7 @@ extension TroubledNetworks {
             #expect(healed.failed.isEmpty && healed.step("firewall")?.state == "ok")
         }
 
-        /// Unchanged, except that root needs no sudo.
+        /// Runs a printed command unchanged. `sudo` is a function that runs its arguments, because the test is root on this host.
         private static func paste(_ line: String, _ lab: Lab) async throws { try await shell(#"sudo() { "$@"; }; "# + line, lab) }
 
         @discardableResult
@@ -55,7 +55,7 @@ extension TroubledNetworks {
             .enabled(if: ufw != nil && geteuid() == 0, "needs ufw, and root"))
         func uncomplicated() async throws {
             try await Self.with { lab, port, peer in
-                // From here on, its files are the host's own, as installed by the package.
+                // From here on, the files of ufw are the host's own, as installed by the package.
                 let fresh = """
                     for folder in ufw default; do cp -a /etc/$folder /run/etc-$folder; mount --bind /run/etc-$folder /etc/$folder; done
                     ufw --force reset; ufw --force enable
@@ -101,7 +101,7 @@ extension TroubledNetworks {
                 // The rule must be permanent too.
                 try await Self.shell("firewall-cmd --reload", lab)
                 _ = try await Self.doctor(peer, expecting: 0, of: lab)
-                // Another zone, which permits multicast DNS. The default one is as open as before.
+                // Another zone permits multicast DNS. The default zone is unchanged.
                 try await Self.shell("firewall-cmd --zone=home --change-interface=eth0", lab)
                 try await Self.mend(
                     lab, peer: peer, failing: ["reachable", "peer.dialBack"],

@@ -59,7 +59,7 @@ extension StrangeMachines {
                 try await send("h2", to: "h1", ["--plain"], lab)
                 try await lab.awaitEvent("h1", "hex.held")
                 let hex = try await expectTheOriginalHex(lab)
-                // Accepted one at a time, because an address cannot be trusted.
+                // Held hexes of an address are accepted one at a time, because an address cannot be trusted.
                 try await lab.hexlist("h1", "accept", "\(hex.id)")
                 let inbox: [HexRow] = try await lab.rows("h1", "inbox")
                 #expect(inbox.map(\.description) == ["reading list"])
@@ -72,7 +72,7 @@ extension StrangeMachines {
                 try await lab.start("h1")
                 try await send("h2", to: "h1", ["--plain"], lab)
                 try await send("h2", to: "h1", [], lab)
-                // The second one's hex is stored, so the first one's would be too.
+                // The second hex, sent over TLS, is held. If the first one had been accepted, it would be held by now, too.
                 try await lab.awaitEvent("h1", "hex.held")
                 #expect(try await lab.status("h1").held == 1)
             }
@@ -169,7 +169,7 @@ struct ForeignProgramPeerTests {
                 try local.configure(peerAt: port)
                 try await local.running {
                     try await local.send(to: uuid, foreign.hexes)
-                    // Three times 5 s.
+                    // Three refusals of 5 s each.
                     try await Patience.until(or: "no hex was refused") {
                         try await local.outbox().contains { $0.lastError?.contains("quotaExceeded") == true }
                     }
@@ -244,7 +244,7 @@ private struct ForeignPeer {
         return try JSONLines.decode(output.out, as: Event.self).last?.counts
     }
 
-    /// Runs it as a listener while `test` runs.
+    /// Runs the peer as a listener while `test` runs.
     func listening(_ arguments: String..., test: (_ port: Int) async throws -> Void) async throws {
         let running = try RunningCommand(command(["listen"] + arguments), seconds: Patience.server)
         do {
@@ -268,7 +268,7 @@ private struct ForeignPeer {
             .compactMap { line in line.hex.map { "\(line.state ?? "") \($0.hexDescription)" } }
     }
 
-    /// UUIDs and other values of the peers it trusts.
+    /// The text of the peer's list of trusted peers.
     func trusted() throws -> String { try folder.text("foreign/trusted.json") }
 }
 

@@ -333,7 +333,7 @@ extension StrangeMachines {
                 )
                 #expect(try await lab.peers("h1").map(\.uuid) == [uuid.other])
                 try await lab.hexlist("h1", "send", "--to", uuid.other, "https://example.org/in-the-crowd")
-                // A new peer does not wait behind them all.
+                // A new peer is verified before all of them were probed.
                 try await lab.start("h3")
                 try await lab.awaitPeers("h1", 2)
                 if LongTests.areWanted {

@@ -5,7 +5,7 @@ import Testing
     "Hostile owners and fetchers of files", .serialized, .rigLimit(long: 30),
     .ifBuilt)
 struct HostileFilesTests {
-    @Test("an unauthorised peer fetches no file, and a lying owner can deliver only what it announced", .ifRuns("file-attacks"))
+    @Test("an unauthorised peer fetches no file, and a lying owner can deliver only the announced bytes", .ifRuns("file-attacks"))
     func fileAttacks() async throws {
         try await Rig.run("file-attacks", long: ["--patient"])
     }

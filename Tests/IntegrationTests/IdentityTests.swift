@@ -24,7 +24,7 @@ extension StrangeMachines {
                 try await Self.allAreTold(lab, uuid.other)
                 try await Self.nothingIsDelivered(lab, to: uuid.other)
                 let rotated = try await Self.rotate("h3", uuid.other, lab)
-                // Its trust in others stayed. Their trust was in another key.
+                // h3 still trusts the others. They had trusted its former key.
                 try await lab.awaitList("h3") { list in
                     list.contains { $0.uuid == uuid.one && $0.state == "verified" && $0.trust == "trusted" }
                 }
@@ -57,7 +57,7 @@ extension StrangeMachines {
             }
         }
 
-        /// A send waits with the reason, and reaches neither.
+        /// Expects that a send waits with the reason, and reaches neither machine.
         private static func nothingIsDelivered(_ lab: Lab, to peer: String) async throws {
             try await lab.hexlist("h1", "send", "--to", peer, "https://example.org/which", expecting: 3)
             let waiting = try await lab.outbox("h1")
@@ -114,7 +114,7 @@ extension StrangeMachines {
                 try await lab.start("h1")
                 #expect(try await lab.status("h1").identity.state == "own")
                 #expect(try await lab.uuid("h1") == uuid)
-                // The other choice.
+                // The user may rotate the identity instead.
                 try await lab.stop("h1")
                 try await become("c")
                 try await lab.start("h1")

@@ -1,7 +1,6 @@
 import Foundation
 import Testing
 
-/// `hexlist import` and `hexlist export` with the real programs.
 @Suite("Import and export", .timeLimit(.minutes(Patience.test)), .ifBuilt)
 struct ImportTests {
     private struct Done: Decodable {

@@ -23,7 +23,7 @@ struct OutsideTests {
         try await Rig.run("repository", long: [])
     }
 
-    /// `Tests/Faults/older`: a tree of hexes through a version without nested hexes.
+    /// `Tests/Faults/older`: a tree of hexes passes through a version that does not know inner hexes.
     @Test("a tree of hexes is unchanged by an older daemon, and by an older store", .ifRuns("older"))
     func older() async throws {
         try await Rig.run("older", long: [])

@@ -138,7 +138,7 @@ struct PairingWithPrograms {
             #expect(confirmed.status == 0, "\(confirmed)")
             let asked = try await here
             #expect(asked.status == 0 && asked.out.contains("\n    \(digits)\n"), "\(asked)")
-            // It may have waited for the other's answer or not.
+            // The next state depends on whether the other user has answered already.
             let next = try await waiting.first { JSONLines.member("state", of: $0) }
             #expect([#""confirmed""#, #""paired""#].contains(next))
             if next != #""paired""# { #expect(try await waiting.first { JSONLines.member("state", of: $0) } == #""paired""#) }
@@ -160,7 +160,7 @@ struct PairingWithPrograms {
         try await Two.with { two in
             for text in typed {
                 async let asking = two.other.hexlist("pair", two.uuidOfOne)
-                // After other input it continues to accept requests. The end of the input and Ctrl-C end it.
+                // After other input the program continues to accept requests. The end of the input and Ctrl-C end it.
                 var steps = [TerminalCommand.Step(wait: Self.question, type: text)]
                 if text.hasSuffix("\n") { steps.append(.init(wait: "You answered no", type: TerminalCommand.Step.interrupt)) }
                 let answered = try await Self.pair(two.one, steps: steps)

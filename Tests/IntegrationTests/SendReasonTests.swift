@@ -59,11 +59,11 @@ struct SendReasonTests {
             #expect(listed.out.contains("example.org") && listed.out.contains(reason), "\(listed)")
             #expect(try await two.ada.hexlist("status").out.contains("1 refused"))
 
-            // bob's own setting for her, by her old alias.
+            // bob blocks ada, and she keeps her alias.
             let blocked = try await two.bob.hexlist("send", "--to", "ada", "https://example.org/")
             #expect(blocked.status == 2 && blocked.err.contains("ada is blocked here") && blocked.err.contains(ada), "\(blocked)")
             #expect(try await two.bob.hexlist("peer", "unblock", "ada").out.contains("ada is now a stranger"))
-            // She has to come back first: only she knows the address of the other.
+            // ada has to dial bob first, because only she knows the address of the other.
             let stranger = try await two.bob.hexlist("send", "--to", "ada", "--wait", "queued", "https://example.org/1")
             #expect(stranger.status == 0 && stranger.out.contains("ada (stranger)"), "\(stranger)")
         }
@@ -73,7 +73,7 @@ struct SendReasonTests {
     func held() async throws {
         try await TwoDaemons.with { two in
             #expect(try await two.bob.hexlist("peer", "untrust", "ada").status == 0)
-            // The session ended with the trust. The next one is dialled.
+            // The session ended with the trust, and the next one is dialled.
             let sent = try await two.send(["--to", "local", "--description", "held one", "https://example.org/"])
             #expect(sent.status == 3 && sent.out.contains("delivered; waiting for approval there"), "\(sent)")
             #expect(sent.err.contains("`hexlist pair` there, `hexlist pair local` here"), "\(sent)")
@@ -108,13 +108,13 @@ struct SendReasonTests {
                 steps: [.init(wait: "Waiting for local: sent, not confirmed yet.", type: "")])
             #expect(sent.status == 3, "\(sent)")
             #expect(sent.out.contains("Ctrl-C stops waiting; it stays in the outbox."), "\(sent)")
-            // If standard error is no terminal, nothing is noted.
+            // If standard error is not a terminal, the reason for waiting is not printed.
             let quiet = try await Command.run(command.replacing(["5s"], with: ["2s"]), environment: two.ada.environment)
             #expect(quiet.status == 3 && !quiet.err.contains("Waiting for"), "\(quiet)")
         }
     }
 
-    @Test("a gone key whose name another key uses: the message says so, and unnamed former installations do not interfere")
+    @Test("a send to a key that is gone names the key that now has its name; unnamed former installations do not interfere")
     func installedAnew() async throws {
         try await TwoDaemons.with(isBobThere: false) { two in
             try await LocalDaemon.with { anew in
@@ -126,7 +126,7 @@ struct SendReasonTests {
                     #expect(
                         sent.err.contains("local now has a different key (local \(uuid.prefix(8)) (stranger))"),
                         "\(sent)")
-                    // The trusted one before the stranger.
+                    // The trusted peer is listed before the stranger.
                     let lines = try await two.ada.hexlist("peers").out.split(separator: "\n").dropFirst()
                     #expect(lines.map { $0.contains("away") } == [true, false], "\(lines)")
                 }

@@ -78,7 +78,7 @@ extension TwoMachines {
                 #expect(try await lab.status("h1").outbox.values.allSatisfy { $0 == 0 })
 
                 try await lab.hexlist("h1", "send", "--to", two, "https://example.org/", expecting: 3)
-                // Once one of them is trusted, the name refers to it.
+                // Once one of the two is trusted, the name refers to that one.
                 try await lab.hexlist("h1", "peer", "trust", two)
                 let sent: [SendRow] = try await lab.rows("h1", "send", "--to", "twin", "https://example.org/", expecting: 3)
                 #expect(sent.map(\.peer) == [two])

@@ -8,13 +8,13 @@ import Testing
     .enabled(if: Lab.isAvailable, "needs network namespaces, as root or in a user namespace. \(Lab.availability.reason)"))
 enum TwoMachines {}
 
-/// The same, on networks with missing or failing parts: avahi-daemon, cables, ports, multicast.
+/// The real programs on networks with missing or failing parts: avahi-daemon, cables, ports, multicast.
 @Suite(
     "Troubled networks", .serialized, .timeLimit(.minutes(Patience.test)),
     .enabled(if: Lab.isAvailable, "needs network namespaces, as root or in a user namespace. \(Lab.availability.reason)"))
 enum TroubledNetworks {}
 
-/// The same, with machines that are missing, share an identity, violate the protocol or implement little of it.
+/// The real programs with machines that are missing, share an identity, violate the protocol or implement little of it.
 @Suite(
     "Strange machines", .serialized, .timeLimit(.minutes(Patience.test)),
     .enabled(if: Lab.isAvailable, "needs network namespaces, as root or in a user namespace. \(Lab.availability.reason)"))

@@ -61,7 +61,6 @@ public final class ChildProcess: Sendable {
         self.end.leave()
     }
 
-    /// Sends it a signal, unless it has ended.
     public func signal(_ number: CInt) { ended.withLock { if $0 == nil { kill(identifier, number) } } }
 
     /// Blocks until it has ended.
@@ -72,7 +71,7 @@ public final class ChildProcess: Sendable {
         return ended.withLock { $0 ?? -1 }
     }
 
-    /// Waits until it has ended: see `waitForEnd`.
+    /// Waits until the program has ended: see `waitForEnd`.
     @discardableResult
     public func status() async -> Int32 {
         await withCheckedContinuation { continuation in

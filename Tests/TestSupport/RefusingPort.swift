@@ -8,12 +8,12 @@ public struct RefusingPort: Sendable {
 
     /// - Parameters:
     ///   - port: 0 for any.
-    ///   - isIPv6: of `::1`, not of `127.0.0.1`.
+    ///   - isIPv6: whether the address is `::1` instead of `127.0.0.1`.
     /// - Returns: `nil` if it cannot be bound.
     public init?(_ port: UInt16 = 0, isIPv6: Bool = false) {
         let descriptor = socket(isIPv6 ? AF_INET6 : AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
         guard descriptor >= 0 else { return nil }
-        // Connections from before may not have ended yet.
+        // Earlier connections of this port may not have ended yet.
         var on: Int32 = 1
         setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, socklen_t(MemoryLayout<Int32>.size))
         guard let bound = isIPv6 ? Self.bindIPv6(descriptor, port) : Self.bindIPv4(descriptor, port) else {

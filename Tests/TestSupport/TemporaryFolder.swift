@@ -6,7 +6,7 @@ public struct TemporaryFolder: Sendable {
 
     private struct Fault: Error {}
 
-    /// Short, because a socket's path is limited to 107 bytes.
+    /// Runs `body` with a new folder, which is removed afterwards. Its path is short, because a socket's path is limited to 107 bytes.
     public static func with<Result>(_ body: (TemporaryFolder) async throws -> Result) async throws -> Result {
         var template = Array("/tmp/hexapi.XXXXXX".utf8CString)
         guard let path = mkdtemp(&template).map({ String(cString: $0) }) else { throw Fault() }

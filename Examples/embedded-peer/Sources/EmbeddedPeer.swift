@@ -72,7 +72,7 @@ import NIOCore
         Self.say("session ended: \(end.text)")
     }
 
-    /// Sends the link once both sides trust each other: the Hello of a peer that does has room for long frames.
+    /// Sends the link once both sides trust each other. The Hello of a peer that trusts this one permits long frames.
     private func sendLink(on session: PeerSession) {
         guard session.machine.isTrusted, session.machine.peerHello?.maxFrameBytes ?? 0 >= ProtocolLimits.trustedFrameBytes,
             let hex = unsent.take()
@@ -95,7 +95,7 @@ import NIOCore
         }
     }
 
-    /// Keeps a hex in a file with a name made of its sender and id, so that a hex that is sent again has one file.
+    /// Stores a hex as a file named by its sender and id, so that a repeated hex replaces its file.
     private func keep(_ hex: IncomingHex, from peer: PeerID) -> DeliveryResult {
         guard let id = hex.messageID else { return .refused(.malformed, message: "A hex without an id.") }
         return write(HexEncoder.encode(hex.content), to: "\(peer)-\(id).json") ? .stored : .refused(.internal, retryAfter: 60)

@@ -26,7 +26,7 @@ enum OpenSSL {
                 try? source.fileHandleForWriting.write(contentsOf: Data(input))
                 let data = (try? output.fileHandleForReading.readToEnd()) ?? Data()
                 let status = child.waitForEnd()
-                // Held open until here, because s_client ends with its input.
+                // The input stays open until here, because s_client ends with its input.
                 try? source.fileHandleForWriting.close()
                 done(Output(text: String(decoding: data, as: UTF8.self), status: status))
             }

@@ -11,12 +11,12 @@ final class Recorder: PeerConnectionDelegate, Sendable {
         case readCompleted
         case fault(UInt32)
         case writable
-        /// The error's text.
+        /// The end of the connection, with the text of the error.
         case closed(String?)
     }
 
     let events = Inbox<Event>()
-    /// Runs on the loop, inside the call, for frames only.
+    /// Called for each frame, on the loop and inside the delegate call.
     private let onFrame: @Sendable (PeerConnection, [UInt8]) -> Void
     private let onFault: @Sendable (PeerConnection) -> Void
     private let onWritable: @Sendable (PeerConnection) -> Void
@@ -34,7 +34,7 @@ final class Recorder: PeerConnectionDelegate, Sendable {
         self.onWritable = onWritable
     }
 
-    /// No delegate call happens inside another.
+    /// Runs `work` as a delegate call, and expects that no other one is in progress.
     private func inside(_ connection: PeerConnection, _ work: () -> Void) {
         connection.eventLoop.preconditionInEventLoop()
         #expect(!isInside.withLock { $0 }, "called out of a method of the connection")
@@ -92,7 +92,7 @@ final class Recorder: PeerConnectionDelegate, Sendable {
         return frames
     }
 
-    /// The end, after any events before it.
+    /// The next end of the connection; events before it are discarded.
     func end() async throws -> Event {
         while true {
             let event = try await events.next()
@@ -102,7 +102,7 @@ final class Recorder: PeerConnectionDelegate, Sendable {
 }
 
 extension PeerConnection {
-    /// Runs on the connection's loop.
+    /// Runs `work` on the connection's loop.
     @discardableResult
     func on<Result: Sendable>(_ work: @escaping @Sendable (PeerConnection) -> Result) async throws -> Result {
         try await eventLoop.submit { work(self) }.get()

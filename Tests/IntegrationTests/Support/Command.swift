@@ -95,7 +95,7 @@ final class RunningCommand: Sendable {
             "`\(command)` ended, or its time was up, before the line that was waited for. It said:\n\(seen.joined(separator: "\n"))")
     }
 
-    /// - Returns: `nil` if the program or its time ended before such a line.
+    /// - Returns: `nil` if the program exited or the time limit was reached before such a line.
     func firstIfAny<Result>(_ match: (String) throws -> Result?) async throws -> Result? {
         for await line in lines {
             if let result = try match(line) { return result }
@@ -110,7 +110,6 @@ final class RunningCommand: Sendable {
         return await status()
     }
 
-    /// Waits for its end.
     func status() async -> Int32 { await child.status() }
 
     var identifier: Int32 { child.identifier }

@@ -14,7 +14,6 @@ struct DomainServer: Sendable {
 
     private let running: RunningCommand
 
-    /// One peer in the zone.
     struct Entry: Sendable {
         var name: String
         var uuid: String

@@ -3,7 +3,7 @@ import Testing
 
 /// Tests/Faults/faulty-peer on a host of a lab: a peer with scripted behaviour, which can be changed at any time.
 struct FaultyPeer: Sendable {
-    /// A line of its output.
+    /// A line of the program's output.
     struct Line: Decodable, Sendable {
         var uuid: String?
         var event: String?
@@ -20,7 +20,7 @@ struct FaultyPeer: Sendable {
     private let folder: TemporaryFolder
     private let running: RunningCommand
 
-    /// Runs it as a server while `test` runs.
+    /// Runs the program as a server while `test` runs.
     static func with(
         _ behaviour: String, on host: String = "h2", port: Int = 25_000, announcing name: String? = nil, of lab: Lab,
         seconds: Int = Patience.server,

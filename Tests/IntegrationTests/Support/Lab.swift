@@ -104,7 +104,7 @@ struct Lab: Sendable {
         try JSONLines.decode(try await run(["hexlist", host] + Self.patient(arguments, expecting) + ["--json"], expecting: expecting).out)
     }
 
-    /// Sends and waits until stored, as long as tests wait for anything instead of a user's 10 s.
+    /// Adds the tests' timeout to a `send` that is expected to end as stored, in place of a user's 10 s.
     private static func patient(_ arguments: [String], _ status: Int32?) -> [String] {
         let isMeant = arguments.first == "send" && status == 0 && !arguments.contains("--timeout")
         return isMeant ? arguments + ["--timeout", "\(Patience.state)s"] : arguments
@@ -116,7 +116,6 @@ struct Lab: Sendable {
         return status
     }
 
-    /// The verified peers.
     func peers(_ host: String) async throws -> [PeerRow] { try await rows(host, "peers") }
 
     func uuid(_ host: String) async throws -> String { try await status(host).uuid }
@@ -149,7 +148,7 @@ struct Lab: Sendable {
         return uuid
     }
 
-    /// Each trusts the other.
+    /// Makes two hosts trust each other.
     func trustEachOther(_ one: (host: String, uuid: String), _ other: (host: String, uuid: String)) async throws {
         try await hexlist(one.host, "peer", "trust", other.uuid)
         try await hexlist(other.host, "peer", "trust", one.uuid)
@@ -198,7 +197,7 @@ struct Lab: Sendable {
 
     // MARK: Waiting
 
-    /// Queries the list, including ghosts, until it is as expected.
+    /// Queries the list, including ghosts, until `isWanted` returns true for it.
     @discardableResult
     func awaitList(
         _ host: String, seconds: Int = Patience.state, until isWanted: ([PeerRow]) -> Bool
@@ -233,7 +232,6 @@ struct Lab: Sendable {
         return event
     }
 
-    /// The number of the newest event.
     func lastEvent(_ host: String) async throws -> Int64 {
         let events: [EventRow] = try await rows(host, "events")
         return events.last?.number ?? 0

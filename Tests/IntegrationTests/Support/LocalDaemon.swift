@@ -31,7 +31,7 @@ struct LocalDaemon: Sendable {
             "HEXLIST_CONFIG": "\(folder.path)/config.yaml", "HEXLIST_SOCKET": socket,
             // Tests announce nothing on this machine's network.
             "DBUS_SYSTEM_BUS_ADDRESS": "unix:path=\(folder.path)/no-bus",
-            // They look up no names of links either.
+            // Tests request no pages of links.
             "HEXLIST_TITLES": "off",
         ]
         environment.merge(extra) { $1 }
