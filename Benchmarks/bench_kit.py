@@ -221,7 +221,7 @@ def child_of(pid):
                 try:
                     if os.readlink(f"/proc/{child}/exe") != os.readlink(f"/proc/{pid}/exe"):
                         return child
-                except PermissionError:  # hexlistd lets nobody but root look
+                except PermissionError:  # only root can read these files of hexlistd
                     return child
                 except OSError:
                     pass

@@ -173,7 +173,7 @@ def copy_of_the_extension(folder, *permissions, hosts=()):
 
 
 def newest(daemon):
-    """The newest hex of a daemon's inbox, with links and nested hexes."""
+    """The newest hex of a daemon's inbox, with links and inner hexes."""
     items = daemon.api("GET", "/v1/hexes?limit=1")["items"]
     return daemon.api("GET", f"/v1/hexes/{items[0]['id']}") if items else None
 

@@ -157,7 +157,7 @@ def cut(play, browser_name):
 
 
 def attacks(play, browser_name):
-    """Another site in the browser of a guest, and another name of ada."""
+    """Requests of another site in the browser of a guest, also under another DNS name for the address of ada."""
     invitation = invite()
     port = int(re.search(r":(\d+)/", invitation["url"])[1])
     host = re.search(r"//(.*):", invitation["url"])[1]
@@ -175,11 +175,11 @@ def attacks(play, browser_name):
         def log_message(self, *words):
             pass
 
-    # Not on the loopback interface: Firefox asks its user before a form is sent from there to another machine.
+    # The site is not on the loopback interface, because Firefox asks its user before a form is sent from there to another machine.
     own_address = lab("path", "eve", "address").strip()
     site = http.server.ThreadingHTTPServer((own_address, 0), Site)
     threading.Thread(target=site.serve_forever, daemon=True).start()
-    # Without their own checks of requests into the local network, so that those of hexlistd are tested.
+    # The browsers run without their own checks of requests into the local network, so that those of hexlistd are tested.
     if browser_name == "chromium":
         browser = chromium(play, f"--host-resolver-rules=MAP rebound.example {host}", "--disable-features=LocalNetworkAccessChecks")
     else:

@@ -121,7 +121,7 @@ def desktop(name):
 
 
 def make_desktop(folder):
-    """Gives the daemons that are started from now on an xdg-open that records its argument."""
+    """Installs an xdg-open that records its argument, for the daemons that are started from now on."""
     opener = os.path.join(folder, "xdg-open")
     with open(opener, "w") as file:
         file.write(f"#!/bin/sh\nprintf '%s\\n' \"$1\" >>'{folder}/opened'\n")

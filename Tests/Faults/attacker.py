@@ -34,12 +34,12 @@ class Attacker:
         self.socket = socket.socket()
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.socket.settimeout(END_LIMIT)
-        # A name is used as address unchanged.
+        # A name is an address, and used unchanged.
         self.socket.bind((source if isinstance(source, str) else address(source), 0))
         self.socket.connect(("127.0.0.1", victim.port))
         self.received = b""
         self.frames = []
-        # The time when the victim closed it.
+        # The time when the victim closed the connection.
         self.ended = None
 
     @property
@@ -119,7 +119,7 @@ class Attacker:
         return next((frame.get("message", "").split(":")[0] for frame in self.frames if frame["operationType"] == "Bye"), None)
 
     def await_end(self, code=None, silent=False):
-        """Seconds from connecting until the victim closed it. `code`: with that Bye. `silent`: without a byte."""
+        """Seconds from connecting until the victim closed the connection: with Bye `code`, or if `silent` without a byte."""
         while self.read_some():
             pass
         seconds = time.monotonic() - self.began

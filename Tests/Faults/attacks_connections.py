@@ -13,7 +13,7 @@ import foreign
 import rig
 from stage import share
 
-# The trusted peer's reserved slot.
+# The address of the trusted peer, which has a reserved slot.
 USUAL_ADDRESS = "127.0.0.1"
 STRANGER_SESSIONS = 64
 
@@ -135,7 +135,7 @@ def flood(stage, sources):
     end = time.monotonic()
     for one in opened:
         one.close(abruptly=True)
-    # From an unknown address.
+    # Whether a peer at an unknown address is admitted.
     def is_let_in():
         try:
             stage.session(stage.other, 249).close()
@@ -276,5 +276,5 @@ ATTACKS = {
     "flood": flood_from_one, "flood-50": flood_from_fifty, "fresh-keys": fresh_keys, "many-strangers": many_strangers,
     "connections": from_one_address,
 }
-# All of them last long enough.
+# Attacks that last long enough, so they run once.
 ONCE = set(ATTACKS)

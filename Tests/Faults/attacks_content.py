@@ -27,7 +27,7 @@ def lengths_before_hello(stage):
             one.began = time.monotonic()
             one.socket.sendall(struct.pack(">I", length))
             times.append(one.await_end("frameLength"))
-        # Bytes that are announced but not sent.
+        # Frames whose announced bytes are not sent.
         for length in (1, attacker.FIRST_FRAME):
             one = stage.attacker(tries % 4).tls(stage.stranger)
             one.socket.sendall(struct.pack(">I", length) + b"{" * (length // 2))
@@ -64,7 +64,7 @@ def malformed(stage):
 
 
 def deep_tree(levels, links=()):
-    """Nested hexes; the innermost has the links."""
+    """Inner hexes; the innermost has the links."""
     tree = {"hexDescription": "deep", "links": list(links)}
     for _ in range(levels - 1):
         tree = {"children": [tree]}
@@ -273,5 +273,5 @@ ATTACKS = {
     "bombs-trusted": bombs_of_a_trusted_peer, "receipts": receipts_never_earned, "window": window_ignored, "text": nasty_text,
     "stranger-flood": stranger_floods, "sequences": sequences,
 }
-# Attacks that take long enough, or whose traces are counted, run once.
+# Attacks that last long enough, or whose effects are counted, so they run once.
 ONCE = {"window", "text", "stranger-flood", "sequences"}

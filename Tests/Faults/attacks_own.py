@@ -29,7 +29,7 @@ def out_of_descriptors(stage):
     daemon.start(before=("prlimit", "--nofile=64:64"))
     mark = len(daemon.log_text().splitlines())
     held = [attacker.Attacker(daemon, number // 4) for number in range(120)]
-    # Afterwards it is idle.
+    # After a second without requests the daemon is idle.
     daemon.status()
     time.sleep(1)
     processor, start = processor_time(daemon.pid), time.monotonic()
@@ -126,7 +126,7 @@ def gigabyte(stage):
 
 
 def links_are_not_followed(stage):
-    """Hexes with links to all kinds of places, received, listed and shown: no connection and no name lookup because of them."""
+    """Hexes with all kinds of links are received, listed and shown, and cause no connection and no name lookup."""
     rig.need_strace(stage.folder)
     trace = os.path.join(stage.folder, "links-trace")
     daemon = another_daemon(stage, "links", before=(
@@ -152,7 +152,7 @@ def links_are_not_followed(stage):
     strange = [call for call in calls
                if (("connect(" in call or "sendto(" in call or "sendm" in call) and "AF_INET" in call) or "execve(" in call
                or "resolv.conf" in call or "/etc/hosts" in call]
-    # The trace sees expected calls: the bus at the start, and the sender.
+    # The trace has the calls that are expected: the bus at the start, and the sender's connection.
     if "connect(" not in start or not any("accept4(" in call for call in calls):
         raise rig.Failure("the trace lacks what was done, so it shows nothing")
     if strange:

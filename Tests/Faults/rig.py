@@ -157,7 +157,7 @@ def need_openssl(folder):
 
 
 def need_loop(folder):
-    """Creates and mounts a small one, because permissions alone are not conclusive."""
+    """Checks that a loop device can be mounted, by creating and mounting a small one: permissions alone are not conclusive."""
     Image(folder, "probe", 4).unmount()
 
 
@@ -420,7 +420,7 @@ class Daemon:
 def pair(folder, first="sender", second="receiver", state=None, config="", second_config=None):
     """Two running daemons that trust each other.
 
-    `state` is the second one's state folder, for a special place.
+    `state` is the second one's state folder, if it is not in `folder`.
     """
     one = Daemon(folder, first, config=config)
     other = Daemon(folder, second, state=state, config=config if second_config is None else second_config)
@@ -672,7 +672,7 @@ class Reader:
             self.connection.execute("COMMIT")
 
 
-# For each index entry: the key of its place (Sources/HexlistStore/Search/SearchDocument.swift).
+# The key of a hex's location in the index entries (Sources/HexlistStore/Search/SearchDocument.swift).
 PLACES = " OR ".join(f'key : "\ue101{place}"' for place in ("inbox", "mine", "held"))
 
 

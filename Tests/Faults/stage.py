@@ -130,7 +130,7 @@ class Stage:
         self.is_apart = options.long and self.set_apart()
 
     def set_apart(self):
-        """Gives the victim a core, and another to everything else, where the attackers yield to the trusted peer. So a drop in its rate
+        """Gives the victim a core, and another to everything else, on which the attackers yield to the trusted peer. So a drop in its rate
         is caused by the victim, not by the attackers, which would normally be on other machines."""
         cores = sorted(os.sched_getaffinity(0))
         if len(cores) < 2:
@@ -168,7 +168,8 @@ class Stage:
         return memory(self.victim.pid, key)
 
     def forget_peak(self):
-        # If the kernel does not permit it, the peak is that of the whole run, which is only stricter.
+        # Resets the peak of the resident memory. If the kernel does not permit this, the peak is that of the whole run, which is only
+        # stricter.
         with contextlib.suppress(OSError), open(f"/proc/{self.victim.pid}/clear_refs", "w") as file:
             file.write("5")
 
@@ -176,7 +177,7 @@ class Stage:
         return rig.descriptors(self.victim.pid)
 
     def measure(self, name, attack, seconds):
-        """Repeats it for about that long; its last result counts."""
+        """Repeats an attack for about that time. Its last result counts."""
         self.forget_peak()
         before, sent = self.memory(), self.sends.count
         processor, own, start = processor_time(self.victim.pid), time.process_time(), time.monotonic()
