@@ -57,7 +57,7 @@ test-long: setup  ## Run all tests with long inputs and more rounds, then fuzz f
 
 test-browser: setup  ## Run the tests in real browsers (Tests/Browser) on machines of a lab; those that cannot run here are skipped with the reason
 	$(SWIFT) build
-	@set -e; for program in page guest_page.py extension_host.py extension_items.py; do \
+	@set -e; for program in page story guest_page.py extension_host.py extension_items.py; do \
 	    echo "$$program"; Tests/Browser/run "$$program" || [ $$? = 77 ]; \
 	done
 

@@ -26,7 +26,8 @@ public struct ImportResult: JSONShape, Sendable, Equatable {
 
     public init(
         added: Int = 0, addedInside: Int = 0, addedLinks: Int = 0, unchanged: Int = 0, extended: Int = 0, newHexes: Int = 0,
-        newLinks: Int = 0, respelled: Int = 0, respellings: [EquivalentLinkJSON] = [], refused: [BulkRefusal] = [], untold: Int = 0, skipped: Int = 0
+        newLinks: Int = 0, respelled: Int = 0, respellings: [EquivalentLinkJSON] = [], refused: [BulkRefusal] = [], untold: Int = 0,
+        skipped: Int = 0
     ) {
         self.added = added
         self.addedInside = addedInside

@@ -320,7 +320,8 @@ import Testing
             func add(_ name: String, _ file: String) async throws -> RawHTTPReply {
                 try await ask(port, "POST /v1/import?file=\(name)", [token, "Content-Type: application/octet-stream"], body: file)
             }
-            #expect(try ImportResult(jsonBytes: Array(try await add("b.html", bookmarks).body.utf8)) == ImportResult(added: 1, addedLinks: 1, skipped: 1))
+            let first = try ImportResult(jsonBytes: Array(try await add("b.html", bookmarks).body.utf8))
+            #expect(first == ImportResult(added: 1, addedLinks: 1, skipped: 1))
             #expect(
                 try ImportResult(jsonBytes: Array(try await add("b.html", bookmarks).body.utf8)) == ImportResult(unchanged: 1, skipped: 1))
             #expect(try await add("empty.txt", "no links here").status == 400)

@@ -159,7 +159,8 @@ import Testing
         #expect(try await imported(test, [Folder(name: "full", links: ["1", "new"])]) == HexImport(added: 1, addedLinks: 2))
         let heavy = Folder(name: "heavy", links: (0..<9).map { "\($0)" + String(repeating: "x", count: 60_000) })
         #expect(try await imported(test, [heavy]) == HexImport(added: 1, addedLinks: 9))
-        #expect(try await imported(test, [Folder(name: "heavy", links: heavy.links.map { "y\($0)" })]) == HexImport(added: 1, addedLinks: 9))
+        let other = Folder(name: "heavy", links: heavy.links.map { "y\($0)" })
+        #expect(try await imported(test, [other]) == HexImport(added: 1, addedLinks: 9))
     }
 
     @Test("an import into a hex matches the folders inside it")

@@ -200,7 +200,8 @@ struct TransferRoutes: Sendable {
                 return canonical.withUnsafeBytes { Array(SHA256.hash(data: $0)) }
             }, progress: progress)
         return ImportResult(
-            added: done.added, addedInside: done.addedInside, addedLinks: done.addedLinks, unchanged: done.unchanged, extended: done.extended,
+            added: done.added, addedInside: done.addedInside, addedLinks: done.addedLinks, unchanged: done.unchanged,
+            extended: done.extended,
             newHexes: done.newHexes, newLinks: done.newLinks, respelled: done.respelled,
             respellings: done.respellings.map { EquivalentLinkJSON(url: $0.url, stored: $0.stored) }, refused: spooled.refused,
             untold: spooled.unlisted, skipped: skipped)

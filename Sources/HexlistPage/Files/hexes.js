@@ -303,21 +303,22 @@ function folded(text) {
 }
 
 /**
- * Marks the words of the search in the pane of a view, shows their number with buttons to step through them, and scrolls to the first. Folders
- * with hits are unfolded.
+ * Marks the words of the search in the pane of a view, shows their number with buttons to step through them, and scrolls to the first hit in a
+ * text with all words. Folders with hits are unfolded.
  */
 export async function showHits(view) {
   const typed = view.input.value.trim(), { pane } = view, first = pane.firstChild;
   if (!typed) return;
   await Promise.all([...pane.querySelectorAll('.link-list')].map((list) => list.filled));
   if (pane.firstChild !== first) return; // another hex was opened meanwhile
-  const words = typed.split(/\s+/).map((word) => folded(word.replace(/^[a-z]+:/, '').replace(/["“”*]/g, '')).text).filter(Boolean), hits = [];
+  const words = typed.split(/\s+/).map((word) => folded(word.replace(/^[a-z]+:/, '').replace(/^[^\p{L}\p{N}]+|[^\p{L}\p{N}]+$/gu, '')).text).filter(Boolean), hits = [];
   const walker = document.createTreeWalker(pane, NodeFilter.SHOW_TEXT, (node) => node.parentElement.closest(searched) ? NodeFilter.FILTER_ACCEPT : NodeFilter.FILTER_REJECT);
   const nodes = [];
   while (walker.nextNode()) nodes.push(walker.currentNode);
   for (const node of nodes) hits.push(...markWords(node, words));
   if (!hits.length) return;
-  let now = 0;
+  // The first hit is in the first text with all words.
+  let now = Math.max(0, hits.findIndex((hit) => { const { text } = folded(hit.closest(searched).textContent); return words.every((word) => text.includes(word)); }));
   const text = h('span', { role: 'status' }), step = (by) => {
     hits[now].classList.remove('now');
     now = (now + by + hits.length) % hits.length;

@@ -230,7 +230,7 @@ export class MineView extends View {
   }
 
   async show({ node }) {
-    const hex = await ask('GET', `/v1/hexes/${node.id}`), json = JSON.stringify(hex);
+    const hex = await ask('GET', `/v1/hexes/${node.id}`), json = JSON.stringify([hex, this.input.value.trim()]);
     if (!hex || this.list.selected !== node.id || this.drawn === json) return;
     Object.assign(this, { hex, drawn: json });
     const links = openable(hex);
