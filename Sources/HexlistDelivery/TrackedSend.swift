@@ -53,7 +53,7 @@ public final class TrackedSend: @unchecked Sendable {
     public private(set) var delivered: [Int64: OutboxState] = [:]
     /// The failed rows of a stream that were not reported yet.
     private var failures: [Int64] = []
-    /// The line numbers of a stream; empty for a single hex.
+    /// The rows of a stream that are not reported yet, with the numbers of their lines in the input. Empty for a single hex.
     private var lines: UnreportedRows
     public private(set) var lastProgress: ContinuousClock.Instant
     private let clocks: Clocks

@@ -2,7 +2,7 @@ public import HexlistModel
 
 /// The content of an envelope: frames of a trusted peer, as on a session, with the peer's card and signature.
 public struct Letter: Sendable, Equatable {
-    /// Bytes before the payload: card, signature, time, boot number, length.
+    /// Bytes before the payload: card, signature, time, boot nonce, length.
     static let headBytes = Card.byteCount + 64 + 8 + 8 + 4
     /// Sizes of the padded plaintext in bytes.
     static let plaintextSizes = 4_096...983_040

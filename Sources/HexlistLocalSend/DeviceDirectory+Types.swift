@@ -127,7 +127,7 @@ public struct DeviceRow: Sendable {
     public var places: [DeviceEndpoint]
     /// The instant at which the certificate was last proven.
     public var provenAt: ContinuousClock.Instant?
-    /// For a ghost, the reason as the end of a sentence.
+    /// For a ghost, the reason, as the end of a sentence that begins with its name.
     public var why: String?
 
     init(

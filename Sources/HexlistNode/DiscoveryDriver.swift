@@ -90,8 +90,8 @@ final class DiscoveryDriver {
                 // The probe ends with the session's Hello, or with its end.
                 node.begin(connection, reached.map { SessionDial(endpoint: $0, probe: probe, expected: expecting) })
             } else if !isSecond, case .closed? = report.summary {
-                // A process that is terminating closes its connections before its listening socket. A second dial shortly afterwards is
-                // refused, which shows that the port is closed.
+                // The connection was closed before the Hello, perhaps by a process that is terminating. It closes its connections first
+                // and its listening socket a moment later, so the second dial is made after that moment.
                 node.eventLoop.scheduleTask(in: DiscoveryDriver.portClosing) { [weak node] in
                     node?.assumeIsolated { node in
                         guard node.finder.probes[probe] != nil else { return }

@@ -123,7 +123,7 @@ package final class DuplicateChallenges {
         if surplus.isNewest { newest.act { $0.end(.limit, &$1) } }
     }
 
-    /// Whether two boot nonces differ. A session without Hello has none.
+    /// Whether two sessions belong to different starts of the peer. `false` if one of them has no Hello yet, and so no boot nonce.
     private static func areOfTwoStarts(_ one: BootNonce?, _ other: BootNonce?) -> Bool {
         if let one, let other { one != other } else { false }
     }

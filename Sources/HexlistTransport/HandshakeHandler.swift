@@ -53,7 +53,7 @@ enum DialPurpose {
     }
 }
 
-/// Follows the TLS handler until the handshake is complete, then reads the proven key and the negotiated protocol.
+/// Stands behind the TLS handler in the pipeline until the handshake is complete, then reads the proven key and the negotiated protocol.
 final class HandshakeHandler: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = ByteBuffer
 

@@ -91,9 +91,9 @@ public struct Session: Sendable {
 
     public enum Action: Sendable, Equatable {
         case send(OutFrame)
-        /// Set the maximum bytes of a frame, from the next one on.
+        /// Set the maximum bytes of received frames, from the next one on.
         case setFrameLimit(Int)
-        /// The peer's Hello was verified; with TLS it is proved.
+        /// The peer's Hello was accepted. Only with TLS is its identity proved.
         case opened(Hello, versionID: String)
         /// The peer sent another Hello, with a new name or a larger limit.
         case updated(Hello)

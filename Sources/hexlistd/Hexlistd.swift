@@ -80,8 +80,8 @@ struct Hexlistd: ParsableCommand {
         return nil
     }
 
-    /// Parses the command line before any other thread starts. Usage errors, `--help` and `--version` therefore also work on a system that
-    /// cannot run the daemon.
+    /// Parses the command line before libdispatch starts a thread, which ends the process if /proc is missing. So usage errors, `--help`
+    /// and `--version` also work without /proc.
     static func main() {
         do {
             StandardDescriptors.fill()

@@ -17,7 +17,7 @@ import Testing
         bob = try Peer(2)
     }
 
-    @Test("a letter is opened by its recipient, with sender, time, boot number and frames")
+    @Test("a letter is opened by its recipient, with sender, time, boot nonce and frames")
     func roundTrip() throws {
         for frames in [[], [frame], [[1], Array(repeating: 2, count: 5_000), [3]]] {
             let envelope = try ada.letter(frames, to: bob)
@@ -96,7 +96,7 @@ import Testing
         ("signature of the letter", .forged, { $0[1_380] ^= 1 }),
         ("signatures of zeros", .forged, { $0.replaceSubrange(1_315..<1_443, with: Array(repeating: 0, count: 128)) }),
         ("time", .forged, { $0[1_450] ^= 1 }),
-        ("boot number", .forged, { $0[1_458] ^= 1 }),
+        ("boot nonce", .forged, { $0[1_458] ^= 1 }),
         ("shorter length", .malformed, { $0[1_462] -= 1 }),
         ("longer length", .forged, { $0[1_462] += 1 }),
         ("length beyond the end", .malformed, { $0.replaceSubrange(1_459..<1_463, with: [0xFF, 0xFF, 0xFF, 0xFF]) }),

@@ -7,8 +7,9 @@ import ServiceLifecycle
 
 /// A bulk send: a stream of hexes, one per line, with a reply that is streamed at the same time.
 ///
-///     body ──► BulkIntake: lines ──► decoded, encoded ─► BulkQueue ──► outbox ──► delivered
-///     reply ◄── BulkReplyWriter: refused lines, outcomes, progress, summary ◄──┴────────────────────┘
+///     body ──► BulkIntake ──► BulkQueue ──► outbox ──► peers
+///                  │ refused lines           │ outcomes
+///     reply ◄──────┴───── BulkReplyWriter ◄──┘
 ///
 /// Three tasks: one reads and decodes, one stores, one writes the reply. A caller that does not read the reply does not block its input.
 struct BulkReply: Sendable {

@@ -3,7 +3,7 @@ public import HexlistModel
 
 /// The limits and the use of automatic fetching from a peer.
 public struct FetchAllowance: Sendable, Equatable {
-    /// Maximum bytes of the files of one hex, and of all files of one day.
+    /// Maximum bytes. It applies to the files of each hex, and to all files of one day together.
     public var limit: Int64
     /// Bytes that count towards `limit` today: bytes that arrived or are reserved today, and missing bytes of files that were added on
     /// earlier days.

@@ -3,7 +3,8 @@ import NIOCore
 import NIOSSL
 import NIOTLS
 
-/// Follows the TLS handler of a connection to or from a device until the handshake is complete, then reads the proven certificate.
+/// Stands behind the TLS handler in the pipeline of a connection to or from a device until the handshake is complete, then reads the proven
+/// certificate.
 final class DeviceHandshake: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = ByteBuffer
 

@@ -37,7 +37,7 @@ final class Recorder: PeerConnectionDelegate, Sendable {
     /// Runs `work` as a delegate call, and expects that no other one is in progress.
     private func inside(_ connection: PeerConnection, _ work: () -> Void) {
         connection.eventLoop.preconditionInEventLoop()
-        #expect(!isInside.withLock { $0 }, "called out of a method of the connection")
+        #expect(!isInside.withLock { $0 }, "called from within another call of the delegate, or of a method of the connection")
         isInside.withLock { $0 = true }
         work()
         isInside.withLock { $0 = false }
