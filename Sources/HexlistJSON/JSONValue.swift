@@ -84,18 +84,26 @@ public struct JSONValue: Sendable {
     }
 
     /// The elements of an array; `nil` if the value is not an array.
-    public var elements: [JSONValue]? {
+    public var elements: [JSONValue]? { elements(atMost: .max) }
+
+    /// Returns the elements of an array; `nil` if the value is not an array, or has more elements than `limit`.
+    public func elements(atMost limit: Int) -> [JSONValue]? {
         guard bytes.first == UInt8(ascii: "[") else { return nil }
         var values: [JSONValue] = []
+        var isOver = false
         walk { json throws(GrammarFault) in
             var position = json.enterArray(at: 0)
             while json.byte(position) != UInt8(ascii: "]") {
+                guard values.count < limit else {
+                    isOver = true
+                    return
+                }
                 let end = try json.skipDeepValue(at: position)
                 values.append(value(position, end))
                 position = try json.nextElement(end)
             }
         }
-        return values
+        return isOver ? nil : values
     }
 
     /// The members of an object in their original order, including repeated names; `nil` if the value is not an object.

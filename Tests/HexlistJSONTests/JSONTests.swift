@@ -101,6 +101,12 @@ struct JSONTests {
         #expect(try JSONValue(parsing: json).integer == number)
     }
 
+    @Test("elements are read up to a limit") func limit() throws {
+        let array = try JSONValue(parsing: "[1, [2], {}]")
+        #expect(array.elements(atMost: 3)?.map(\.text) == ["1", "[2]", "{}"] && array.elements(atMost: 2) == nil)
+        #expect(try JSONValue(parsing: "[]").elements(atMost: 0) == [] && JSONValue(parsing: "{}").elements(atMost: 9) == nil)
+    }
+
     @Test("member names compare as bytes, and the last duplicate counts")
     func members() throws {
         let object = try JSONObject(JSONValue(parsing: #"{"e\u0301":1,"é":2,"a":3,"a":4}"#))
