@@ -54,6 +54,9 @@ let package = Package(
             name: "HexlistLocalSend", dependencies: ["HexlistModel", "HexlistJSON", "HexlistFiles"], swiftSettings: settings),
         .target(name: "HexlistFormats", dependencies: ["HexlistModel", "HexlistJSON"], swiftSettings: settings),
         .target(
+            name: "HexlistLists", dependencies: ["HexlistModel", "HexlistJSON", .product(name: "Crypto", package: "swift-crypto")],
+            swiftSettings: settings),
+        .target(
             name: "HexlistWire",
             dependencies: [
                 "HexlistModel", "HexlistJSON", .product(name: "NIOCore", package: "swift-nio"),
@@ -234,6 +237,11 @@ let package = Package(
             ], swiftSettings: settings),
         .testTarget(
             name: "HexlistLocalSendTests", dependencies: ["HexlistLocalSend", "HexlistModel", "TestSupport"], swiftSettings: settings),
+        .testTarget(
+            name: "HexlistListsTests",
+            dependencies: [
+                "HexlistLists", "HexlistJSON", "HexlistModel", "TestSupport", .product(name: "Crypto", package: "swift-crypto"),
+            ], swiftSettings: settings),
         .testTarget(
             name: "HexlistWireTests",
             dependencies: [

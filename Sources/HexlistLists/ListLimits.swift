@@ -1,0 +1,19 @@
+/// Bounds of lists, which hold for every node that a peer sends (Docs/Lists.md).
+public enum ListLimits {
+    /// Maximum UTF-8 bytes of a URL, a title, or the value of a register.
+    public static let textBytes = 64 << 10
+    /// Maximum registers of a node besides place and title, and maximum UTF-8 bytes of their names.
+    public static let registers = 64
+    public static let registerNameBytes = 64
+    /// Maximum UTF-8 bytes of all texts of a node. Escaped, they fit into a page.
+    public static let nodeBytes = 256 << 10
+    /// Maximum nodes of a page.
+    public static let pageNodes = 2_000
+    /// Maximum bytes of a page of several nodes. A page with a single node may be longer, if most of its characters are escaped.
+    public static let pageBytes = 1 << 20
+    /// Maximum bytes of a page that is decoded.
+    public static let receivedPageBytes = 2 << 20
+    /// Maximum milliseconds that a version from another person may be ahead of this machine's clock. Between machines whose clocks differ
+    /// by more, nothing is exchanged.
+    public static let clockAhead: Int64 = 12 * 3_600_000
+}

@@ -1,0 +1,147 @@
+/// Local changes. Each writes only the values that change, so that it merges with changes of other values.
+extension ListTransaction {
+    /// Adds a hex or link.
+    /// - Parameters:
+    ///   - parent: the hex that contains it, or the list's id.
+    ///   - key: its position, from `keys(count:at:in:using:)`.
+    ///   - registers: other values by name.
+    /// - Returns: its id.
+    public mutating func add(
+        _ kind: ListNode.Kind, in parent: ListNode.ID, key: OrderKey, title: UTF8Text, url: UTF8Text = .empty,
+        service: UTF8Text = .empty, registers: [UTF8Text: UTF8Text] = [:], using generator: inout some RandomNumberGenerator
+    ) throws -> ListNode.ID {
+        var node = ListNode(id: ListNode.ID(kind: kind, time: now, using: &generator))
+        let version = nextVersion()
+        (node.url, node.service) = (url, service)
+        node.place = ListNode.Place(version: version, parent: parent, key: key)
+        node.title = ListNode.Register(version: version, value: title)
+        node.registers = registers.mapValues { ListNode.Register(version: version, value: $0) }
+        try merge(node)
+        return node.id
+    }
+
+    public mutating func setTitle(of id: ListNode.ID, to title: UTF8Text) throws {
+        try detachDeletedContents(of: id)
+        var node = ListNode(id: id)
+        node.title = ListNode.Register(version: nextVersion(), value: title)
+        try merge(node)
+    }
+
+    public mutating func setRegister(_ name: UTF8Text, of id: ListNode.ID, to value: UTF8Text) throws {
+        try detachDeletedContents(of: id)
+        var node = ListNode(id: id)
+        node.registers[name] = ListNode.Register(version: nextVersion(), value: value)
+        try merge(node)
+    }
+
+    /// Replaces a link by one with another URL, at the same position and with the same other values. Two replicas that do this at the same
+    /// time keep both links.
+    /// - Returns: the new link; `nil` if there is no such link.
+    public mutating func setURL(
+        of id: ListNode.ID, to url: UTF8Text, service: UTF8Text, using generator: inout some RandomNumberGenerator
+    ) throws -> ListNode.ID? {
+        guard let node = try storage.row(id)?.node, id.kind == .link, let place = node.place else { return nil }
+        let extended = OrderKey(bytes: place.key.bytes + [1])
+        let link = try add(
+            .link, in: place.parent, key: extended.bytes.count <= OrderKey.maximumBytes ? extended : place.key,
+            title: node.title?.value ?? .empty, url: url, service: service, registers: node.registers.mapValues(\.value),
+            using: &generator)
+        try delete(id)
+        return link
+    }
+
+    /// Moves a node.
+    /// - Returns: `false` if the node is unknown, or the destination is the moved hex or inside it.
+    @discardableResult
+    public mutating func move(_ id: ListNode.ID, to parent: ListNode.ID, key: OrderKey) throws -> Bool {
+        guard id != list, try storage.row(id) != nil, try !isInside(parent, hex: id) else { return false }
+        try detachDeletedContents(of: id)
+        if id.kind == .hex { try writeIgnoredMoves() }
+        try writePlace(of: id, parent: parent, key: key)
+        return true
+    }
+
+    /// Deletes a node with all that is shown in it.
+    /// - Returns: the deleted nodes.
+    @discardableResult
+    public mutating func delete(_ id: ListNode.ID) throws -> [ListNode.ID] {
+        guard id != list, let row = try storage.row(id) else { return [] }
+        var deleted: [ListNode.ID] = []
+        var open: [(row: ListRow, container: ListNode.ID?)] = [(row, nil)]
+        while let (row, container) = open.popLast() {
+            let node = row.node
+            if node.id.kind == .hex { open += try storage.contents(of: node.id).map { ($0, node.id) } }
+            guard try mark(node, with: container) else { continue }
+            deleted.append(node.id)
+        }
+        return deleted
+    }
+
+    /// Restores a deleted node at its place. For a hex, this also revives the nodes that were deleted together with it.
+    /// - Returns: `false` if the node is unknown or its values were purged.
+    @discardableResult
+    public mutating func restore(_ id: ListNode.ID) throws -> Bool {
+        guard let place = try storage.row(id)?.node.place else { return false }
+        var node = ListNode(id: id)
+        node.place = ListNode.Place(
+            version: nextVersion(), parent: place.parent, key: place.key, previousParent: place.previousParent)
+        return try merge(node)
+    }
+
+    // MARK: - Rules for changes of hexes
+
+    /// Before a deleted but shown hex is changed, which revives it: deletes the nodes that were deleted together with it on their own, so
+    /// that they do not come back.
+    private mutating func detachDeletedContents(of id: ListNode.ID) throws {
+        guard id.kind == .hex, try storage.row(id)?.state == .retained else { return }
+        for other in try storage.nodes(deletedWith: id) {
+            guard let node = try storage.row(other)?.node, node.isMarkedDeleted, let deletion = node.deletion else { continue }
+            var mark = ListNode(id: other)
+            mark.deletion = DeletionMark(version: deletion.version)
+            try merge(mark)
+        }
+    }
+
+    /// Before a hex is moved: writes the shown place of every hex whose move is ignored because of a cycle. Otherwise, such a move could
+    /// take effect when the cycle disappears.
+    mutating func writeIgnoredMoves() throws {
+        let hexes = try storage.hexes().map { ListStructure.Hex($0.node, leaves: $0.leaves) }
+        for (hex, container) in ListStructure(root: list, hexes: hexes).ignoredMoves {
+            guard let key = try storage.row(hex)?.node.place?.key else { continue }
+            var node = ListNode(id: hex)
+            node.place = ListNode.Place(version: nextVersion(), parent: container, key: key)
+            try merge(node)
+        }
+    }
+
+    // MARK: - Values
+
+    mutating func nextVersion() -> ListVersion { ListVersion(clock: clock.next(now: now), replica: replica) }
+
+    mutating func writePlace(of id: ListNode.ID, parent: ListNode.ID, key: OrderKey) throws {
+        let place = try storage.row(id)?.node.place
+        let previous = place.map { $0.parent == parent ? $0.previousParent : $0.parent }
+        var node = ListNode(id: id)
+        node.place = ListNode.Place(version: nextVersion(), parent: parent, key: key, previousParent: previous)
+        try merge(node)
+    }
+
+    /// Writes a deletion mark for the values that the node has now.
+    /// - Parameter hex: the hex together with which the node is deleted; `nil` for none.
+    @discardableResult
+    mutating func mark(_ node: ListNode, with hex: ListNode.ID?) throws -> Bool {
+        guard let version = [node.version, node.deletion?.version].compactMap(\.self).max() else { return false }
+        var mark = ListNode(id: node.id)
+        mark.deletion = DeletionMark(version: version, with: hex)
+        return try merge(mark)
+    }
+
+    private func isInside(_ inner: ListNode.ID, hex: ListNode.ID) throws -> Bool {
+        var next: ListNode.ID? = inner
+        while let id = next, id != list {
+            if id == hex { return true }
+            next = try storage.row(id)?.container
+        }
+        return false
+    }
+}

@@ -1,0 +1,186 @@
+/// Changes of one list that are stored together: nodes of another replica (`merge`), or local changes (`add`, `move`, `delete`, …).
+/// Afterwards `deriveTree` brings the derived values of the rows up to date.
+///
+/// Local changes read the tree as it was derived last.
+public struct ListTransaction<Storage: ListStorage> {
+    public var storage: Storage
+    /// The digest of all rows.
+    public private(set) var digest: ListDigest
+    public internal(set) var clock: HybridClock
+    /// The changed nodes, in order.
+    public private(set) var changes: [ListChange] = []
+    /// The replica that writes local changes.
+    let replica: ReplicaNumber
+    /// Milliseconds since 1970.
+    let now: Int64
+
+    /// Whether the hexes have to be read to derive the tree, because one was added, moved, deleted or revived.
+    private var isStructureChanged = false
+    private var addedHexes: Set<ListNode.ID> = []
+    private var changedHexes: Set<ListNode.ID> = []
+    private var changedLeaves: Set<ListNode.ID> = []
+
+    public init(storage: Storage, replica: ReplicaNumber, clock: HybridClock, digest: ListDigest, now: Int64) {
+        self.storage = storage
+        self.replica = replica
+        self.clock = clock
+        self.digest = digest
+        self.now = now
+    }
+
+    var list: ListNode.ID { storage.list }
+
+    /// Merges a node into the list.
+    /// - Parameter isReceived: whether the node came from another replica.
+    /// - Returns: whether the list changed.
+    @discardableResult
+    public mutating func merge(_ node: ListNode, isReceived: Bool = false) throws -> Bool {
+        let stored = try storage.row(node.id)
+        var row = stored ?? ListRow(node: ListNode(id: node.id))
+        let changed = row.node.merge(node)
+        guard stored == nil || !changed.isEmpty else { return false }
+        if let stored { digest.toggle(stored.node, in: list) }
+        digest.toggle(row.node, in: list)
+        clock.observe(row.node.latestTime)
+        changes.append(ListChange(before: stored?.node, after: row.node))
+        try storage.write(row, isReceived && row.node == node ? .received : .changed)
+
+        if node.id.kind.isLeaf {
+            changedLeaves.insert(node.id)
+        } else if node.id.kind == .hex, node.id != list {
+            changedHexes.insert(node.id)
+            if stored == nil { addedHexes.insert(node.id) }
+            // A node with a deletion mark is deleted or revived by any change.
+            if stored == nil || !changed.isDisjoint(with: [.place, .deletion]) || row.node.deletion != nil { isStructureChanged = true }
+        }
+        return true
+    }
+
+    /// The parts of the tree that a transaction changed.
+    public struct TreeChanges: Equatable, Sendable {
+        /// Hexes whose values, container or state changed.
+        public var hexes: Set<ListNode.ID> = []
+        /// Hexes whose shown leaves changed, or the list's id for the root.
+        public var contents: Set<ListNode.ID> = []
+    }
+
+    /// Derives the tree again, as far as the changes affect it. The result is the same as after deriving it from all rows.
+    public mutating func deriveTree() throws -> TreeChanges {
+        var tree = TreeChanges(hexes: changedHexes)
+        var structure = isStructureChanged ? try Structure(storage) : nil
+        if let structure { try addDependentLeaves(structure) }
+        var leaves: [ListNode.ID: Int] = [:]
+        for leaf in changedLeaves { try derive(leaf, structure, &leaves, &tree) }
+        if structure == nil, try isVisibilityChanged(leaves) { structure = try Structure(storage) }
+        if var structure {
+            structure.addLeaves(leaves)
+            try store(structure, &tree)
+        } else {
+            for (hex, change) in leaves where change != 0 {
+                guard let row = try storage.row(hex) else { continue }
+                try storage.update(hex, container: row.container, state: row.state, leaves: row.leaves + change)
+            }
+        }
+        isStructureChanged = false
+        (addedHexes, changedHexes, changedLeaves) = ([], [], [])
+        return tree
+    }
+
+    /// Removes the values of a link that was deleted on its own or with a hex. Other replicas are not affected.
+    /// - Returns: whether there were values to remove.
+    @discardableResult
+    public mutating func purge(_ id: ListNode.ID) throws -> Bool {
+        guard let row = try storage.row(id), id.kind == .link, row.state == .deleted, !row.node.isPurged,
+            let deletion = row.node.deletion
+        else { return false }
+        if deletion.with != nil {  // otherwise a change of that hex would revive a link without values
+            var mark = ListNode(id: id)
+            mark.deletion = DeletionMark(version: deletion.version)
+            try merge(mark)
+        }
+        guard var purged = try storage.row(id) else { return false }
+        purged.node.purge()
+        try storage.write(purged, .purged)
+        changedLeaves.insert(id)
+        return true
+    }
+
+    // MARK: - Deriving the tree
+
+    /// The tree of the hexes, and their rows at the same indices.
+    private struct Structure {
+        var tree: ListStructure
+        var rows: [ListRow]
+
+        init(_ storage: Storage) throws {
+            rows = try storage.hexes().filter { $0.node.id != storage.list }
+            tree = ListStructure(root: storage.list, hexes: rows.map { ListStructure.Hex($0.node, leaves: $0.leaves) })
+        }
+
+        mutating func addLeaves(_ changes: [ListNode.ID: Int]) {
+            if !changes.isEmpty { tree.addLeaves(changes) }
+        }
+    }
+
+    /// Adds the leaves that depend on hexes that were added, deleted or revived.
+    private mutating func addDependentLeaves(_ structure: Structure) throws {
+        for row in structure.rows {
+            let id = row.node.id
+            let isAdded = addedHexes.contains(id)
+            guard isAdded || (row.state == .present) != structure.tree.isAlive(id) else { continue }
+            for node in try storage.nodes(deletedWith: id) where node.kind.isLeaf { changedLeaves.insert(node) }
+            if isAdded { changedLeaves.formUnion(try storage.leaves(waitingFor: id)) }
+        }
+    }
+
+    /// Derives the values of a leaf.
+    /// - Parameter leaves: changes of the number of shown leaves by hex.
+    private mutating func derive(
+        _ id: ListNode.ID, _ structure: Structure?, _ leaves: inout [ListNode.ID: Int], _ tree: inout TreeChanges
+    ) throws {
+        guard let row = try storage.row(id) else { return }
+        let state: ListRow.State = try isDeleted(row.node, structure) ? .deleted : .present
+        var container: ListNode.ID?
+        if let parent = row.node.place?.parent, try isKnown(parent, structure) { container = parent }
+        if row.state == .present { tree.contents.insert(row.container ?? list) }
+        if state == .present { tree.contents.insert(container ?? list) }
+        guard row.container != container || row.state != state else { return }
+        try storage.update(id, container: container, state: state, leaves: 0)
+        if row.state == .present, let hex = row.container, hex != list { leaves[hex, default: 0] -= 1 }
+        if state == .present, let hex = container, hex != list { leaves[hex, default: 0] += 1 }
+    }
+
+    private func isDeleted(_ node: ListNode, _ structure: Structure?) throws -> Bool {
+        guard node.isMarkedDeleted, let hex = node.deletion?.with else { return node.isMarkedDeleted }
+        if let structure { return !structure.tree.isAlive(hex) }
+        guard hex.kind == .hex, hex != list else { return true }
+        return try storage.row(hex)?.state != .present
+    }
+
+    private func isKnown(_ hex: ListNode.ID, _ structure: Structure?) throws -> Bool {
+        if hex == list { return true }
+        guard hex.kind == .hex else { return false }
+        return try structure?.tree.contains(hex) ?? (storage.row(hex) != nil)
+    }
+
+    /// Whether a deleted hex appears or disappears because its number of leaves changed.
+    private func isVisibilityChanged(_ leaves: [ListNode.ID: Int]) throws -> Bool {
+        for (hex, change) in leaves {
+            guard let row = try storage.row(hex), row.state != .present else { continue }
+            if (row.leaves > 0) != (row.leaves + change > 0) { return true }
+        }
+        return false
+    }
+
+    private mutating func store(_ structure: Structure, _ tree: inout TreeChanges) throws {
+        for (index, row) in structure.rows.enumerated() {
+            let (state, container) = (structure.tree.state(at: index), structure.tree.container(at: index))
+            let leaves = structure.tree.hexes[index].leaves
+            guard row.state != state || row.container != container || row.leaves != leaves else { continue }
+            try storage.update(row.node.id, container: container, state: state, leaves: leaves)
+            guard row.state != state || row.container != container else { continue }
+            tree.hexes.insert(row.node.id)
+            if (row.state == .deleted) != (state == .deleted) { tree.contents.insert(row.node.id) }
+        }
+    }
+}

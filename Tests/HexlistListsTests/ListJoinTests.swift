@@ -1,0 +1,158 @@
+import TestSupport
+import Testing
+
+@testable import HexlistLists
+
+@Suite("Two collections become one") struct ListJoinTests {
+    @Test("the collection on more machines remains, else the older one, else the smaller id; both sides choose the same") func remaining() {
+        var generator = SeededGenerator(seed: 1)
+        func collection(_ time: Int64, _ machines: Int) -> ListCollection {
+            ListCollection(list: ListNode.ID(kind: .hex, time: time, using: &generator), machines: machines)
+        }
+        let (more, older, newer) = (collection(9, 2), collection(1, 1), collection(2, 1))
+        let twins = [collection(3, 1), collection(3, 1)].sorted { $0.list < $1.list }
+        for (first, second) in [(more, older), (older, newer), (twins[0], twins[1])] {
+            #expect(ListCollection.remaining(first, second) == first && ListCollection.remaining(second, first) == first)
+        }
+    }
+
+    /// A machine with a collection of its own. A line is a title of a hex, or an indented URL of a link in it.
+    private func machine(_ seed: UInt64, _ lines: String...) throws -> Replica {
+        var generator = SeededGenerator(seed: seed)
+        let root = ListNode.ID(kind: .hex, time: Int64(seed), using: &generator)
+        var machine = Replica(list: root, seed: seed)
+        for (index, line) in lines.enumerated() {
+            let depth = line.prefix { $0 == " " }.count
+            let title = UTF8Text(String(line.dropFirst(depth)))
+            try machine.change(at: Int64(1_000_000 + 1_000 * Int(seed) + index)) { list, generator in
+                var parent = root
+                for _ in 0..<depth { parent = list.storage.contents(of: parent).last { $0.node.id.kind == .hex }?.node.id ?? parent }
+                let isLink = title.description.hasPrefix("http")
+                let key = try list.keys(at: .last, in: parent, using: &generator)[0]
+                _ = try list.add(
+                    isLink ? .link : .hex, in: parent, key: key, title: isLink ? "t" : title, url: isLink ? title : "", using: &generator)
+            }
+        }
+        return machine
+    }
+
+    @Test("hexes with equal titles and links with equal URLs at the same place become one, and everything else is added") func matching()
+        throws
+    {
+        var first = try machine(1, "News", " http:a", " http:b", " Inner", "  http:c", "Twice", "Twice", "", "Only here")
+        let second = try machine(
+            2, "News", " http:b", " http:d", " http:b", " Inner", "  http:c", "  http:e", "Twice", " http:f", "", " http:g", "Other",
+            " News")
+        let before = first.storage.rows
+        try first.change(at: 2_000_000) { list, _ in
+            let count = try list.join(second.storage)
+            #expect(count == 9)
+        }
+        #expect(
+            first.text.replacing("- t ", with: "") == """
+                + News
+                  <http:a>
+                  <http:b>
+                  <http:d>
+                  <http:b>
+                  + Inner
+                    <http:c>
+                    <http:e>
+                + Twice
+                + Twice
+                + \("")
+                + Only here
+                + Twice
+                  <http:f>
+                + \("")
+                  <http:g>
+                + Other
+                  + News
+
+                """)
+        for (id, row) in before { #expect(first.storage.row(id)?.node == row.node) }
+        // The carried nodes keep their ids and versions.
+        for node in second.storage.nodes() {
+            guard let carried = first.storage.row(node.id)?.node else { continue }
+            #expect(carried.title == node.title && carried.url == node.url && carried.place?.version == node.place?.version)
+        }
+        // Once more changes nothing.
+        let digest = first.digest
+        try first.change(at: 3_000_000) { list, _ in
+            let count = try list.join(second.storage)
+            #expect(count == 0)
+        }
+        #expect(first.digest == digest)
+    }
+
+    @Test("deleted nodes stay deleted, also those deleted together with a hex that has a counterpart") func deleted() throws {
+        var first = try machine(1, "News", " http:a")
+        var second = try machine(2, "News", " Inner", "  http:b", " http:c", "Gone", " http:d")
+        let inner = try #require(second.storage.nodes().first { $0.title?.value == "Inner" }).id
+        let gone = try #require(second.storage.nodes().first { $0.title?.value == "Gone" }).id
+        try second.change(at: 1_500_000) { list, _ in
+            try list.delete(inner)
+            try list.delete(gone)
+        }
+        try first.change(at: 2_000_000) { list, _ in try list.join(second.storage) }
+        #expect(first.text == "+ News\n  - t <http:a>\n  - t <http:c>\n")
+        try first.change(at: 3_000_000) { list, _ in try list.restore(inner) }
+        #expect(first.text == "+ News\n  - t <http:a>\n  - t <http:c>\n  + Inner\n    - t <http:b>\n")
+    }
+
+    @Test("imported on two machines, then changed on three, which join at the same time by two ways: no duplicates, nothing is missing")
+    func threeMachines() throws {
+        var generator = SeededGenerator(seed: 3)
+        let folders = (0..<40).map { (title: UTF8Text("folder \($0)"), parent: $0 < 8 ? nil : Int.random(in: 0..<$0, using: &generator)) }
+        let links = (0..<300).map { (url: UTF8Text("http:\($0)"), folder: Int.random(in: 0..<40, using: &generator)) }
+        // A is a collection of its own; B and C share another one.
+        var (single, pair) = (World(machines: 3, seed: 4), World(machines: 3, seed: 5))
+        single.now += 5_000
+        func importAll(_ list: inout Transaction, _ generator: inout SeededGenerator, root: ListNode.ID) throws {
+            var hexes: [(id: ListNode.ID, level: Int)] = []
+            var key = OrderKey.first(number: 1_000, using: &generator)
+            func next() throws -> OrderKey {
+                key = try #require(OrderKey.after(key, number: 1_000, using: &generator))
+                return key
+            }
+            for folder in folders {
+                let outer = folder.parent.map { hexes[$0] }.flatMap { $0.level < 8 ? $0 : nil }
+                let id = try list.add(.hex, in: outer?.id ?? root, key: next(), title: folder.title, using: &generator)
+                hexes.append((id, (outer?.level ?? 0) + 1))
+            }
+            for link in links {
+                _ = try list.add(.link, in: hexes[link.folder].id, key: next(), title: "t", url: link.url, using: &generator)
+            }
+        }
+        try single.change(0) { try importAll(&$0, &$1, root: $0.storage.list) }
+        try pair.change(1) { try importAll(&$0, &$1, root: $0.storage.list) }
+        try pair.exchange([(1, 2)])
+        func change(_ world: inout World, _ machine: Int, _ name: String) throws {
+            for index in 0..<20 {
+                world.now += 10
+                try world.change(machine) { list, generator in
+                    let rows = list.storage.rows.values.filter { $0.state == .present }.sorted { $0.node.id < $1.node.id }
+                    let hex = try #require(rows.filter { $0.node.id.kind == .hex }.randomElement(using: &generator)).node.id
+                    let key = try list.keys(at: .last, in: hex, using: &generator)[0]
+                    _ = try list.add(.link, in: hex, key: key, title: "new", url: UTF8Text("\(name)\(index)"), using: &generator)
+                }
+            }
+        }
+        try change(&single, 0, "a")
+        try change(&pair, 1, "b")
+        try change(&pair, 2, "c")  // B does not have these changes
+        single.now = pair.now + 60_000
+        for machine in [1, 2] {
+            try single.pull(machine, from: 0)
+            let other = pair.machines[machine].storage
+            try single.change(machine) { list, _ in try list.join(other) }
+        }
+        try single.exchange([(0, 1), (1, 2), (0, 2)])
+        let rows = single.machines[0].storage.rows.values.filter { $0.state == .present }
+        let urls = rows.filter { $0.node.id.kind == .link }.map(\.node.url)
+        let expected = links.map(\.url) + ["a", "b", "c"].flatMap { name in (0..<20).map { UTF8Text("\(name)\($0)") } }
+        #expect(urls.sorted() == expected.sorted())
+        #expect(rows.count { $0.node.id.kind == .hex } == folders.count)
+        for machine in single.machines { #expect(machine.text == single.machines[0].text && machine.digest == single.machines[0].digest) }
+    }
+}
