@@ -9,7 +9,8 @@ enum OpenedTransfer: Sendable {
     /// The file was already complete: its length, and its identity if it is in the pool.
     case finished(Int64, identity: String?)
     /// The partial file. For an automatic fetch, `unused` is the number of reserved bytes beyond those this attempt needs; otherwise `nil`.
-    case part(PartFile, unused: Int64?)
+    /// `isCopy`: it has all bytes, which may be none, because the pool has the file from the same peer.
+    case part(PartFile, unused: Int64?, isCopy: Bool = false)
     /// Nothing was opened, because the size is unknown until the peer answers.
     case nothing
 
@@ -23,14 +24,13 @@ enum OpenedTransfer: Sendable {
             return .finished(specification.size, identity: row.place == nil ? nil : pool.identity(of: row, name: placement.name))
         }
         let part = try PartFile(folder: row.folder, specification: specification, knownGood: row.bytes)
-        guard part.length == 0, specification.size > 0, let digest = row.sha256, let (file, pooled) = pool.open(digest, from: row.peer)
-        else {
+        guard part.length == 0, let digest = row.sha256, let (file, pooled) = pool.open(digest, from: row.peer) else {
             return try reserved(part, row, dependencies)
         }
         // The pool has the same content from the same peer: copies it instead of fetching it.
         do throws(FileFault) {
             try part.fill(from: file)
-            if part.digest == digest { return .part(part, unused: nil) }
+            if part.digest == digest { return .part(part, unused: nil, isCopy: true) }
             pool.drop(pooled)
         } catch {
             guard case .changed = error else { throw error }

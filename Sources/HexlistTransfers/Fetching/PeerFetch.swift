@@ -97,9 +97,9 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
             case .finished(let length, let identity):
                 (self.row.bytes, self.row.identity) = (length, identity)
                 return self.end(FetchResult(outcome: .done))
-            case .part(let part, let unused):
+            case .part(let part, let unused, let isCopy):
                 self.take(part, unused)
-                if part.length == part.specification.size, part.length > 0 { return self.finish() }
+                if isCopy || part.length == part.specification.size && part.length > 0 { return self.finish() }
             case .nothing: break
             }
             connect { self.connected($0) }
@@ -411,7 +411,7 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
     /// Stores a partial file that a file thread has opened, so that it is closed later.
     private func adopt<Value>(_ result: Result<Value, any Error>) {
         guard case .success(let value) = result else { return }
-        if let opened = value as? OpenedTransfer, case .part(let part, let unused) = opened { take(part, unused) }
+        if let opened = value as? OpenedTransfer, case .part(let part, let unused, _) = opened { take(part, unused) }
         if let part = value as? PartFile { self.part = part }
     }
 
