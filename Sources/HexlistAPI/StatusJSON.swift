@@ -40,11 +40,13 @@ public struct StatusJSON: JSONShape, Sendable, Equatable {
     public var search: SearchState?
     /// LocalSend; `nil` from an older daemon.
     public var localSend: LocalSendStatus?
+    /// Number of drop tokens, because of which the peer port answers plain HTTP; `nil` from an older daemon.
+    public var drops: Int?
 
     private enum CodingKeys: String, CodingKey {
         case version, uuid, name, announce, fingerprint, pid, port, uptimeSeconds, avahi, identity, domains, peers, ghosts, inbox, unread,
             held
-        case outbox, storeBytes, storeFault, configurationFault, hookFaults, stateFolder, search
+        case outbox, storeBytes, storeFault, configurationFault, hookFaults, stateFolder, search, drops
         case localSend = "localsend"
     }
 
@@ -53,7 +55,7 @@ public struct StatusJSON: JSONShape, Sendable, Equatable {
         uptimeSeconds: Int, avahi: DiscoveryStatus, identity: IdentityJSON? = IdentityJSON(state: .own), domains: [DomainStatus] = [],
         peers: Int, ghosts: Int, inbox: Int? = nil, unread: Int, held: Int, outbox: [OutboxState: Int], storeBytes: Int64,
         storeFault: String? = nil, configurationFault: String? = nil, hookFaults: [HookFault] = [], stateFolder: String,
-        search: SearchState? = nil, localSend: LocalSendStatus? = nil
+        search: SearchState? = nil, localSend: LocalSendStatus? = nil, drops: Int? = nil
     ) {
         self.version = version
         self.uuid = uuid
@@ -79,6 +81,7 @@ public struct StatusJSON: JSONShape, Sendable, Equatable {
         self.stateFolder = stateFolder
         self.search = search
         self.localSend = localSend
+        self.drops = drops
     }
 }
 

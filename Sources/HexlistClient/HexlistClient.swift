@@ -75,6 +75,26 @@ extension HexlistClient {
     public func endInvitation(_ id: Int) async throws -> Invitation { try await connection.call(.DELETE, "/v1/invitations/\(id)") }
 }
 
+// Drop tokens.
+extension HexlistClient {
+    /// Adds a drop token. Only this reply has its address.
+    public func addDrop(_ request: DropRequest) async throws -> DropView {
+        try await connection.call(.POST, "/v1/drops", body: request.jsonBytes)
+    }
+
+    /// Lists the drop tokens, oldest first.
+    public func drops() async throws -> [DropView] {
+        let page: Page<DropView> = try await connection.call(.GET, "/v1/drops")
+        return page.items
+    }
+
+    /// Removes a drop token. Its hexes stay.
+    /// - Parameter drop: its name, or its UUID.
+    public func removeDrop(_ drop: String) async throws -> DropView {
+        try await connection.call(.DELETE, "/v1/drops/\(PercentEncoding.encode(drop))")
+    }
+}
+
 // Backup.
 extension HexlistClient {
     /// Downloads a backup. Calls `body` with each chunk in order, and the total size in bytes. The backup is complete only if this returns

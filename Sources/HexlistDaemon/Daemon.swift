@@ -124,7 +124,8 @@ public struct Daemon: Sendable {
             let rclone = Rclone(settings: settings.services.rclone(options.environment), group: otherLoop)
             let remotes = RcloneServices(rclone: rclone)
             let guests = GuestSessions(loop: otherLoop)
-            let guestPort = GuestConnections(server: guests)
+            let senders = PlainHTTPSenders(guests: guests, drops: DropTokens(try await store.read { try $0.dropTokens() }))
+            let guestPort = GuestConnections(senders: senders)
             let make: NodeSupervisor.Maker = { [settings] identity, configuration in
                 try Node(
                     configuration: configuration, identity: identity, store: store, discovery: Self.discovery(settings, logger),
@@ -153,7 +154,7 @@ public struct Daemon: Sendable {
                 autostart: Autostart(configurationHome: options.paths.configurationHome, environment: options.environment),
                 desktop: DesktopSession(environment: options.environment), startedAt: startedAt, openSchemes: settings.open.schemes,
                 configuration: EffectiveConfiguration(path: options.paths.configurationFile, settings), hooks: faults, metrics: metrics,
-                eventLoop: otherLoop, guests: guests, logger: logger)
+                eventLoop: otherLoop, senders: senders, logger: logger)
             let hooks = Hooks(
                 folder: HookFolder(path: options.paths.hookFolder), supervisor: supervisor,
                 environment: { [options] in

@@ -30,14 +30,16 @@ public struct ArrivalFolder: Sendable {
     ///   - number: the position of the file in its session.
     ///   - digest: the announced SHA-256; `nil` if none was announced.
     ///   - modified: nanoseconds since 1970.
+    ///   - mayBeShorter: whether `size` is only a maximum.
     public func begin(
-        _ session: String, number: Int, size: Int64, digest: [UInt8]?, modified: Int64?, minimumFree: Int64
+        _ session: String, number: Int, size: Int64, digest: [UInt8]?, modified: Int64?, minimumFree: Int64, mayBeShorter: Bool = false
     ) throws(FileFault) -> PartFile {
         try Self.make(path)
         try Self.make(folder(of: session))
-        let specification = PartFile.Specification(
+        var specification = PartFile.Specification(
             name: FileName("\(number)"), id: "arriving", size: size, digest: digest, modified: modified, umask: 0o177,
             minimumFree: minimumFree)
+        specification.mayBeShorter = mayBeShorter
         PartFile.discard(folder: folder(of: session), specification: specification)
         return try PartFile(folder: folder(of: session), specification: specification)
     }

@@ -16,6 +16,13 @@ public enum MediaType {
         "pptx": "application/vnd.openxmlformats-officedocument.presentationml.presentation",
     ]
 
+    /// The shortest common suffix of file names of each type.
+    private static let suffixByType = Dictionary(
+        bySuffix.map { ($0.value, $0.key) }, uniquingKeysWith: { ($0.utf8.count, $0) < ($1.utf8.count, $1) ? $0 : $1 })
+
+    /// Returns a common suffix of file names of a media type, without the dot; `nil` for unknown types.
+    public static func suffix(of type: String) -> String? { suffixByType[type] }
+
     public static func of(_ name: String) -> String? {
         let parts = name.utf8.suffix(16).split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
         guard parts.count > 1, let last = parts.last else { return nil }

@@ -35,6 +35,8 @@ public final class PartFile: Sendable {
         public var minimumFree: Int64
         /// Whether the partial file gets a neutral name, for programs that interpret special characters in names.
         public var hidesName = false
+        /// Whether a complete file may be shorter than `size`, because the sender announced no size.
+        public var mayBeShorter = false
 
         public init(
             name: FileName, id: String, size: Int64, digest: [UInt8]?, modified: Int64?, umask: UInt16 = 0o022, minimumFree: Int64 = 0
@@ -321,7 +323,7 @@ public final class PartFile: Sendable {
     /// Verifies length and digest, and sets mode and modification time.
     private func complete(_ state: inout State) throws(FileFault) {
         guard !state.isEnded else { throw .partLost }
-        guard state.written.length == specification.size else { throw .tooShort(state.written.length) }
+        guard state.written.length == specification.size || specification.mayBeShorter else { throw .tooShort(state.written.length) }
         if let announced = specification.digest, announced != Array(state.written.digest.finalize()) {
             state.isEnded = true
             remove()

@@ -26,7 +26,7 @@ public enum PeerAlias {
         if let fault = textFault(text) { return fault }
         if PeerID.mayBegin(with: text) { return "An alias that reads as a UUID, or as the beginning of one, would name another peer." }
         if readsAsLabel(text, of: peer) {
-            return "An alias does not end in the short UUID of another peer, nor in (stranger), (trusted), (blocked) or (guest)."
+            return "An alias does not end in the short UUID of another peer, nor in (stranger), (trusted), (blocked), (guest) or (drop)."
         }
         return nil
     }
@@ -44,7 +44,7 @@ public enum PeerAlias {
     private static func readsAsLabel(_ text: String, of peer: PeerID) -> Bool {
         let words = text.utf8.map(ASCII.lowercased).split(separator: UInt8(ascii: " "))
         guard let last = words.last else { return false }
-        let marks = Trust.allCases.map(\.rawValue) + [PeerKind.guest.rawValue]
+        let marks = Trust.allCases.map(\.rawValue) + PeerKind.allCases.filter { !$0.hasKey }.map(\.rawValue)
         if marks.contains(where: { last.elementsEqual("(\($0))".utf8) }) { return true }
         return last.count == 8 && last.allSatisfy { Hexadecimal.value(of: $0) != nil }
             && !last.elementsEqual(peer.shortID.utf8.map(ASCII.lowercased))

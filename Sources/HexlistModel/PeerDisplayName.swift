@@ -6,13 +6,15 @@
 ///     Bob 0C6F1B22 (stranger)   a name
 ///     0C6F1B22 (stranger)       no name
 ///     "Anna" 10.0.0.7 (guest)   a guest, which has neither alias nor trust
+///     iPhone (drop)             a drop token, likewise
 public struct PeerDisplayName: Sendable, Equatable {
     /// The peer's UUID; `nil` if its announcement has none.
     public var uuid: String?
     /// The last name that the peer announced. Untrusted text.
     public var name: String
     public var alias: String?
-    /// `trusted`, `stranger` or `blocked`; for a guest, which has no key, `guest`; a newer daemon may return other values. Empty if unknown.
+    /// `trusted`, `stranger` or `blocked`; for a sender without a key `guest` or `drop`; a newer daemon may return other values. Empty if
+    /// unknown.
     public var trust: String
 
     public init(uuid: String?, name: String, alias: String?, trust: String) {
@@ -23,11 +25,11 @@ public struct PeerDisplayName: Sendable, Equatable {
     }
 
     public init(_ peer: PeerID, kind: PeerKind = .hexlist, name: String, alias: String?, trust: Trust) {
-        self.init(uuid: peer.description, name: name, alias: alias, trust: kind == .guest ? kind.rawValue : trust.rawValue)
+        self.init(uuid: peer.description, name: name, alias: alias, trust: kind.hasKey ? trust.rawValue : kind.rawValue)
     }
 
-    /// Whether the peer is a guest. The name that this machine gave it contains its address.
-    private var isGuest: Bool { trust == PeerKind.guest.rawValue }
+    /// Whether the peer is a guest or a drop token. This machine or its user gave it its name, which is shown without UUID.
+    private var hasNoKey: Bool { PeerKind.allCases.contains { !$0.hasKey && $0.rawValue == trust } }
 
     public enum Detail: Sendable {
         /// The form in the table above.
@@ -53,7 +55,7 @@ public struct PeerDisplayName: Sendable, Equatable {
         _ detail: Detail = .short, columns: Int = 64, cut: (String, Int) -> String = { TerminalText.clean($0, columns: $1) }
     ) -> String {
         let head = head
-        if isGuest, !head.isEmpty, detail != .whole {
+        if hasNoKey, !head.isEmpty, detail != .whole {
             let tail = " (\(trust))"
             return cut(head, columns - tail.utf8.count) + tail
         }

@@ -7,6 +7,17 @@ public enum PeerKind: String, CaseIterable, Sendable {
     case localsend
     /// A browser that sent hexes with an invitation. It has no key and a random UUID. It is never trusted, and nothing is sent to it.
     case guest
+    /// A drop token, with which a phone's shortcut sends hexes. It has no key and a random UUID. It is never trusted, and nothing is sent
+    /// to it.
+    case drop
+
+    /// Whether such a peer proves a key, so that it can be trusted and sent to. The others only send.
+    public var hasKey: Bool {
+        switch self {
+        case .hexlist, .localsend: true
+        case .guest, .drop: false
+        }
+    }
 
     /// The number in the store. Numbers never change.
     public var number: Int64 {
@@ -14,6 +25,7 @@ public enum PeerKind: String, CaseIterable, Sendable {
         case .hexlist: 0
         case .localsend: 1
         case .guest: 2
+        case .drop: 3
         }
     }
 

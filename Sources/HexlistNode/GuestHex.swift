@@ -2,7 +2,7 @@ public import HexlistFiles
 public import HexlistModel
 public import HexlistStore
 
-/// A text and files that a guest sent.
+/// A text and files that a guest or a drop token sent.
 public struct GuestHex: Sendable {
     public struct File: Sendable {
         /// The ID in the link to the file.
@@ -15,7 +15,9 @@ public struct GuestHex: Sendable {
         public init(id: OfferID, file: ArrivedFile, modified: Int64) { (self.id, self.file, self.modified) = (id, file, modified) }
     }
 
-    /// The random UUID under which the guest is recorded.
+    /// `guest` or `drop`.
+    private let kind: PeerKind
+    /// The random UUID under which the sender is recorded.
     public var peer: PeerID
     public var name: String
     public var address: IPAddress
@@ -27,8 +29,16 @@ public struct GuestHex: Sendable {
 
     /// - Parameter name: the name that the guest gave itself. Untrusted text.
     public init(from peer: PeerID, name: String, address: IPAddress, isHeld: Bool, text: String, files: [File]) {
+        kind = .guest
         self.name = Self.label(name, address: address)
         (self.peer, self.address, self.isHeld, self.text, self.files) = (peer, address, isHeld, text, files)
+    }
+
+    /// - Parameter name: the name of the drop token, which the user of this machine chose.
+    public init(drop peer: PeerID, name: String, address: IPAddress, text: String, files: [File]) {
+        kind = .drop
+        isHeld = false
+        (self.peer, self.name, self.address, self.text, self.files) = (peer, name, address, text, files)
     }
 
     /// Maximum length of the name of a guest, in characters.
@@ -42,9 +52,10 @@ public struct GuestHex: Sendable {
         return short.allSatisfy(\.isWhitespace) ? "\(address)" : "\"\(short)\" \(address)"
     }
 
-    /// The hex. The addresses in the text become links, and the rest of the text its description. Each file becomes a link to the guest.
+    /// The hex. The addresses in the text become links, and the rest of the text its description. Each file becomes a link to the sender.
     /// Without a text, the description is the name of the only file, or the number of files.
-    var hex: IncomingHex {
+    /// - Parameter messageID: the id that identifies repeated requests; `nil` for none.
+    func hex(_ messageID: MessageID? = nil) -> IncomingHex {
         var content = HexContent()
         content.setSender(peer, name: name)
         content.addText(text, limit: ProtocolLimits.links - files.count)
@@ -57,8 +68,8 @@ public struct GuestHex: Sendable {
                     toFile: FileName(file.file.name), size: file.file.size, sha256: file.file.sha256,
                     mediaType: MediaType.of(file.file.name), modified: file.modified, of: peer, file.id))
         }
-        return IncomingHex(content: content, messageID: nil, weight: content.weight(frame: 0))
+        return IncomingHex(content: content, messageID: messageID, weight: content.weight(frame: 0))
     }
 
-    var sender: Sender { Sender(peer: peer, kind: .guest, fingerprint: nil, name: name, address: "\(address)") }
+    var sender: Sender { Sender(peer: peer, kind: kind, fingerprint: nil, name: name, address: "\(address)") }
 }

@@ -1,48 +1,49 @@
 public import HexlistAPI
 import HexlistEventLoop
 public import HexlistModel
-import HexlistStore
+public import HexlistStore
 import HexlistTransfers
 
-// Guests: senders without a key.
+// Guests and drop tokens: senders without a key.
 
 extension Peers {
-    /// Finds the sender of hexes as a user names it: a peer (`PeerReference`) or a guest. A whole UUID need not belong to a known peer,
+    /// Finds the sender of hexes as a user names it: a peer (`PeerReference`), a guest or a drop token. A whole UUID need not belong to a known peer,
     /// because hexes of a forgotten peer may be left.
     /// - Throws: `HexlistError` `notFound`, or `ambiguous`.
     public func sender(named text: String) async throws -> PeerID? {
         if let id = PeerID(text) { return id }
         return try await node.perform { node in
             await node.registry.reload(node)
-            if let guest = try node.peerList.guest(named: text) { return guest.peer }
+            if let sender = try node.peerList.keylessSender(named: text) { return sender.peer }
             return try node.peerList.resolve([text])[0].uuid
         }
     }
 }
 
 extension PeerList {
-    /// The guest whose recorded name is the text, or whose UUID begins with it; `nil` if there is none.
+    /// The guest or drop token whose recorded name is the text, or whose UUID begins with it; `nil` if there is none.
     /// - Throws: `HexlistError` `ambiguous` if there are several.
-    func guest(named text: String) throws(HexlistError) -> PeerRecord? {
-        guard !registry.guests.isEmpty else { return nil }
+    func keylessSender(named text: String) throws(HexlistError) -> PeerRecord? {
+        guard !registry.keyless.isEmpty else { return nil }
         let key = NameKey(text)
-        let found = registry.guests.values.filter { $0.peer.begins(with: text) || key?.isKey(of: $0.name) ?? false }
+        let found = registry.keyless.values.filter { $0.peer.begins(with: text) || key?.isKey(of: $0.name) ?? false }
         guard found.count < 2 else {
             let names = found.prefix(8).map { $0.label.text(.whole) }.sorted()
             throw HexlistError(
                 .ambiguous,
-                "\"\(TerminalText.clean(text, columns: 60))\" could be \(found.count) guests: \(names.joined(separator: ", ")).",
+                "\"\(TerminalText.clean(text, columns: 60))\" could be \(found.count) senders: \(names.joined(separator: ", ")).",
                 hint: "Use a UUID.")
         }
         return found.first
     }
 
-    /// Replaces the error about an unknown peer by the reason, if the text names a guest.
+    /// Replaces the error about an unknown peer by the reason, if the text names a guest or a drop token.
     func withoutKey(_ text: String, _ error: HexlistError) -> HexlistError {
-        guard error.code == .notFound, let guest = try? guest(named: text) else { return error }
+        guard error.code == .notFound, let sender = try? keylessSender(named: text) else { return error }
+        let name = sender.kind == .drop ? "drop token" : "guest"
         return HexlistError(
-            .badRequest, "A guest has no key, so it cannot be trusted, named or sent to.",
-            hint: "To delete everything from it: `hexlist delete --from \(guest.peer.shortID)`.")
+            .badRequest, "A \(name) has no key, so it cannot be trusted, named or sent to.",
+            hint: "To delete everything from it: `hexlist delete --from \(sender.peer.shortID)`.")
     }
 }
 
@@ -54,12 +55,28 @@ extension Node {
         let (limits, files, at) = (await configuration.limits, transfers.guestFiles, clocks.milliseconds)
         let id = try await transfers.onFileThread {
             try files.receive(
-                guest.files.map(\.file), as: guest.hex, from: guest.sender, at: at, policy: guest.isHeld ? .held : .everyone,
+                guest.files.map(\.file), as: guest.hex(), from: guest.sender, at: at, policy: guest.isHeld ? .held : .everyone,
                 quotas: HeldQuotas(limits), diskReserve: Int64(limits.diskReserveBytes))
         }
         guard let id else { throw HexlistError(.refused, "This cannot be stored.") }
         metrics.received([guest.isHeld ? .held : .stored])
         return id
+    }
+
+    /// Stores a hex of a drop token with its files, in one transaction, unless it was stored before.
+    /// - Parameters:
+    ///   - id: the message id of the hex.
+    ///   - earlier: the message id under which an equal request may have been stored shortly before; `nil` for none.
+    /// - Throws: `HexlistError` `storageFull` or `refused`; errors of the files. The files are deleted then.
+    public nonisolated func receive(drop: GuestHex, id: MessageID, earlier: MessageID?) async throws -> DropResult {
+        let (limits, files, at) = (await configuration.limits, transfers.guestFiles, clocks.milliseconds)
+        let result = try await transfers.onFileThread {
+            try files.receiveDrop(
+                drop.files.map(\.file), as: drop.hex(id), earlier: earlier, from: drop.sender, at: at, quotas: HeldQuotas(limits),
+                diskReserve: Int64(limits.diskReserveBytes))
+        }
+        if case .stored = result { metrics.received([.stored]) }
+        return result
     }
 
     /// The name of this machine and the peer port.

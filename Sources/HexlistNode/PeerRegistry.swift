@@ -18,8 +18,8 @@ final class PeerRegistry {
     private var records: [PeerID: PeerRecord] = [:]
     /// The records of devices, apart from the others so that their trust never applies to a session.
     private(set) var devices: [PeerID: PeerRecord] = [:]
-    /// The records of guests, which have no key.
-    private(set) var guests: [PeerID: PeerRecord] = [:]
+    /// The records of guests and drop tokens, which have no key.
+    private(set) var keyless: [PeerID: PeerRecord] = [:]
     /// The proven keys, also of peers without a record: at most `keysBound`, and those of listed peers.
     private(set) var keys: [PeerID: Fingerprint] = [:]
     /// The last address of each trusted peer with a session since the start, in either direction. A peer that only dials has no endpoint.
@@ -61,7 +61,7 @@ final class PeerRegistry {
 
     /// - Parameter name: the name of its last Hello; `nil` if there was none since the start.
     func label(of peer: PeerID, name: String?) -> PeerDisplayName {
-        if let guest = guests[peer] { return guest.label }
+        if let sender = keyless[peer] { return sender.label }
         let record = record(of: peer)
         return PeerDisplayName(peer, name: name ?? record?.name ?? "", alias: record?.alias, trust: record?.trust ?? .stranger)
     }
@@ -83,12 +83,10 @@ final class PeerRegistry {
     // MARK: Reading
 
     func set(_ records: [PeerRecord]) {
-        let byKind = { (kind: PeerKind) in
-            Dictionary(records.lazy.filter { $0.kind == kind }.map { ($0.peer, $0) }, uniquingKeysWith: { first, _ in first })
-        }
-        self.records = byKind(.hexlist)
-        devices = byKind(.localsend)
-        guests = byKind(.guest)
+        let byPeer = { (records: [PeerRecord]) in Dictionary(records.map { ($0.peer, $0) }, uniquingKeysWith: { first, _ in first }) }
+        self.records = byPeer(records.filter { $0.kind == .hexlist })
+        devices = byPeer(records.filter { $0.kind == .localsend })
+        keyless = byPeer(records.filter { !$0.kind.hasKey })
     }
 
     func set(_ records: [PeerRecord], _ node: isolated Node) {

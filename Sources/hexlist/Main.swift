@@ -107,7 +107,9 @@ struct Hexlist: AsyncParsableCommand {
                 ]),
             CommandGroup(
                 name: "Peer",
-                subcommands: [PeersCommand.self, PeerCommand.self, GroupCommand.self, PairCommand.self, InviteCommand.self]),
+                subcommands: [
+                    PeersCommand.self, PeerCommand.self, GroupCommand.self, PairCommand.self, InviteCommand.self, DropCommand.self,
+                ]),
             CommandGroup(
                 name: "Hex",
                 subcommands: [

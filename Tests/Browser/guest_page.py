@@ -3,7 +3,7 @@
 
     Tests/Browser/run guest_page.py [--only PART | --check]
 
-Parts: sending, reading, attacks, slow, narrow, cut, speed, inviting. Prints a line for each check, and the number of failed ones at the end. Exit status: 0 success, 1 a check failed, 77 a requirement is
+Parts: sending, reading, attacks, slow, narrow, cut, speed, inviting, dropping. Prints a line for each check, and the number of failed ones at the end. Exit status: 0 success, 1 a check failed, 77 a requirement is
 missing (which is printed).
 """
 import argparse, hashlib, http.client, http.server, json, os, re, shutil, socket, subprocess, sys, tempfile, threading, time
@@ -157,8 +157,9 @@ def cut(play, browser_name):
 
 
 def attacks(play, browser_name):
-    """Requests of another site in the browser of a guest, also under another DNS name for the address of ada."""
+    """Requests of another site in the browser of a guest, also with a drop token that it knows, and under another DNS name of ada."""
     invitation = invite()
+    drop = api("ada", "POST", "/v1/drops", {"name": "known to a site", "address": re.search(r"//(.*):", invitation["url"])[1]})["url"]
     port = int(re.search(r":(\d+)/", invitation["url"])[1])
     host = re.search(r"//(.*):", invitation["url"])[1]
     before = len(api("ada", "GET", "/v1/hexes?limit=200")["items"])
@@ -194,7 +195,7 @@ def attacks(play, browser_name):
     key = invitation["url"].split("#")[1]
     text = json.dumps({"id": "0" * 32, "text": "attack"})
     tries = f"""async () => {{
-      const own = {json.dumps(own)}, token = {json.dumps(token)}, text = {json.dumps(text)}, key = {json.dumps(key)};
+      const drop = {json.dumps(drop)}, own = {json.dumps(own)}, token = {json.dumps(token)}, text = {json.dumps(text)}, key = {json.dumps(key)};
       const results = window.results = [];
       const attempt = async (url, words) => {{ try {{ const reply = await fetch(url, {{signal: AbortSignal.timeout(5000), ...words}}); results.push(reply.type + ' ' + reply.status); }} catch (error) {{ results.push('blocked'); }} }};
       await attempt(own + '/', {{}});
@@ -205,11 +206,16 @@ def attacks(play, browser_name):
       await attempt(own + '/g/hexes', {{method: 'POST', body: text, headers: {{Authorization: 'Bearer ' + token, 'Content-Type': 'application/json'}}}});
       await attempt(own + '/g/files', {{method: 'POST', mode: 'no-cors', body: '{{"name":"a","size":1}}'}});
       await attempt(own + '/guest.js', {{mode: 'no-cors'}});
-      for (const enctype of ['text/plain', 'application/x-www-form-urlencoded', 'multipart/form-data']) {{
+      await attempt(drop, {{method: 'POST', body: 'attack'}});
+      await attempt(drop, {{method: 'POST', mode: 'no-cors', body: 'attack'}});
+      await attempt(drop, {{method: 'POST', mode: 'no-cors', referrerPolicy: 'no-referrer', body: new Blob(['attack'])}});
+      await attempt(drop, {{mode: 'no-cors'}});
+      navigator.sendBeacon(drop, 'attack');
+      for (const action of [own + '/g/hexes', drop]) for (const enctype of ['text/plain', 'application/x-www-form-urlencoded', 'multipart/form-data']) {{
         const frame = document.createElement('iframe'), form = document.createElement('form'), field = document.createElement('input');
-        frame.name = 'f' + enctype.length;
-        Object.assign(form, {{method: 'POST', action: own + '/g/hexes', enctype, target: frame.name}});
-        Object.assign(field, {{name: text, value: ''}});
+        frame.name = 'f' + action.length + enctype.length;
+        Object.assign(form, {{method: 'POST', action, enctype, target: frame.name}});
+        Object.assign(field, {{name: action === drop ? 'text' : text, value: 'attack'}});
         form.append(field);
         document.body.append(frame, form);
         const loaded = new Promise((done) => {{ frame.onload = done; setTimeout(done, 3000); }});
@@ -228,7 +234,7 @@ def attacks(play, browser_name):
     page.evaluate(f"() => {{ ({tries})(); }}")
     until(lambda: page.evaluate("() => window.isDone"), 120)
     results = page.evaluate("() => window.results")
-    check(f"{browser_name}: another site reads nothing", len(results) == 9 and all(one in ("blocked", "unreadable") or one.startswith("opaque") for one in results), results)
+    check(f"{browser_name}: another site reads nothing", len(results) == 13 and all(one in ("blocked", "unreadable") or one.startswith("opaque") for one in results), results)
     if browser_name == "chromium":
         rebound = browser.new_context().new_page()
         reply = rebound.goto(f"http://rebound.example:{port}/#{key}")
@@ -267,6 +273,7 @@ def attacks(play, browser_name):
     check(f"{browser_name}: keys cannot be guessed", guessed == [403] * 5 + [429] * 3, guessed)
     check(f"{browser_name}: nothing arrived", len(api("ada", "GET", "/v1/hexes?limit=200")["items"]) == before)
     end()
+    api("ada", "DELETE", "/v1/drops/known%20to%20a%20site")
     late = [raw("POST", "/g/hexes", {**bearer, "Origin": own}, text.encode()), raw("GET", "/", {})]
     check(f"{browser_name}: after the end the port speaks no HTTP", all(not isinstance(one, int) for one in late), late)
     log = open(lab("path", "ada", "log").strip(), errors="replace").read()
@@ -411,7 +418,49 @@ def inviting(play, browser_name):
     browser.close()
 
 
-PARTS = {"sending": sending, "reading": reading, "attacks": attacks, "slow": slow, "narrow": narrow, "cut": cut, "speed": speed, "inviting": inviting}
+def dropping(play, browser_name):
+    """The page of `hexlist web` on ada adds a drop token, with which curl on another machine sends, and removes it."""
+    browser = launched(play, browser_name)
+    page = browser.new_context().new_page()
+    page.goto(address())
+    page.wait_for_selector(".title")
+    page.keyboard.press("5")
+    page.click("button:has-text('Shortcuts…')")
+    page.fill("dialog form input", "my phone")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("dialog .code svg path")
+    url = page.inner_text("dialog .code code")
+    known = api("ada", "GET", "/v1/drops")["items"]
+    check(f"{browser_name}: the page shows the address of a new drop token", [drop["name"] for drop in known] == ["my phone"] and "/drop/" in url, url.rsplit("/", 1)[0])
+    if ZBARIMG:
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "code.png")
+            page.locator("dialog .code svg").screenshot(path=path)
+            read = subprocess.run([ZBARIMG, "--nodbus", "--quiet", "--raw", path], capture_output=True, text=True).stdout.strip()
+            check(f"{browser_name}: the code on the page is that address", read == url, read.rsplit("/", 1)[0])
+    numeric = url if "://1" in url else page.locator("dialog details code").first.text_content()
+    phone = opened(browser, numeric)
+    check(f"{browser_name}: a browser that opens the address sends nothing, and says so", "for a shortcut" in phone.inner_text("body"), phone.inner_text("body"))
+    words = ["curl", "-s", "-d", "https://example.org/dropped", numeric]
+    answer = subprocess.run(words, capture_output=True, text=True).stdout
+    newest = api("ada", "GET", "/v1/hexes?limit=1")["items"][0]
+    check(f"{browser_name}: curl on another machine sends with it", answer == "ada has it.\n" and newest["subject"] == "example.org/dropped", answer)
+    page.click("dialog button:has-text('Done')")
+    page.wait_for_selector("dialog .field:has-text('last used')")
+    page.keyboard.press("Escape")
+    page.keyboard.press("1")
+    page.wait_for_selector("text=my phone (drop)")
+    page.keyboard.press("5")
+    page.click("button:has-text('Shortcuts…')")
+    page.click("dialog button:has-text('Remove')")
+    page.click("dialog >> nth=1 >> button:has-text('Remove')")
+    check(f"{browser_name}: the page removes it", until(lambda: not api("ada", "GET", "/v1/drops")["items"]))
+    refused = subprocess.run(words, capture_output=True, text=True)
+    check(f"{browser_name}: then the port speaks no HTTP", refused.returncode in (52, 56), refused.returncode)
+    browser.close()
+
+
+PARTS = {"sending": sending, "reading": reading, "attacks": attacks, "slow": slow, "narrow": narrow, "cut": cut, "speed": speed, "inviting": inviting, "dropping": dropping}
 
 
 def main():

@@ -44,7 +44,8 @@ public struct TestDaemon: Sendable {
             var logger = Logger(label: name)
             logger.logLevel = .critical
             let guests = GuestSessions(loop: group.next())
-            let guestPort = GuestConnections(server: guests)
+            let senders = PlainHTTPSenders(guests: guests, drops: DropTokens(try await store.read { try $0.dropTokens() }))
+            let guestPort = GuestConnections(senders: senders)
             let make: NodeSupervisor.Maker = { [logger] identity, configuration in
                 try Node(
                     configuration: configuration, identity: identity, store: store, discovery: InMemoryDiscovery(link: link),
@@ -63,7 +64,7 @@ public struct TestDaemon: Sendable {
                 supervisor: supervisor, stateFolder: folder.path,
                 autostart: Autostart(configurationHome: folder.path, environment: [:]), desktop: DesktopSession(environment: [:]),
                 startedAt: .now, openSchemes: Settings.Open().schemes, configuration: inForce, hooks: hookFaults, metrics: metrics,
-                eventLoop: group.next(), guests: guests, logger: logger)
+                eventLoop: group.next(), senders: senders, logger: logger)
             let (running, isRunning) = AsyncStream.makeStream(of: Void.self)
             let server = LocalServer.service(api: api, settings: settings, socket: socket, group: group) { isRunning.finish() }
             let services = ServiceGroup(

@@ -56,6 +56,24 @@ import Testing
         #expect(try status(head) == expected)
     }
 
+    @Test(
+        "a shortcut sends POST without Origin; browsers and web sites are refused",
+        arguments: [
+            ("POST", host, [], [], nil), ("POST", "ada.local:24391", [], [], nil), ("POST", host, [], ["none"], nil),
+            ("POST", host, [own], [], 403), ("POST", host, ["null"], [], 403), ("POST", host, [""], [], 403),
+            ("POST", host, ["http://evil.example"], [], 403), ("POST", host, [], ["cross-site"], 403),
+            ("POST", "evil.example:24391", [], [], 403), ("GET", host, [], [], 405), ("HEAD", host, [], [], 405),
+            ("PUT", host, [], [], 405), ("OPTIONS", host, [], [], 405), ("GET", host, [own], [], 403),
+        ] as [(String, String, [String], [String], Int?)])
+    func drops(_ method: String, _ host: String, _ origins: [String], _ sites: [String], _ expected: Int?) throws {
+        let (gate, head) = (
+            try gate(), GuestRequestHead(method: method, path: "/drop/x", host: host, origins: origins, sites: sites)
+        )
+        var status: Int?
+        do throws(GuestRefusal) { try gate.checkDrop(head) } catch { status = error.status }
+        #expect(status == expected)
+    }
+
     @Test("private IPv4 addresses of the default route come first; loopback and link-local ones never") func addresses() throws {
         func interface(_ name: String, _ addresses: [String], isLoopback: Bool = false) throws -> MachineInterface {
             MachineInterface(

@@ -34,21 +34,21 @@ import Testing
     }
 
     @Test("addresses in the text become links; files follow them; without a text the files name the hex") func content() throws {
-        let both = try hex(text: "Look https://example.org/a", files: ["a.txt"]).hex.content
+        let both = try hex(text: "Look https://example.org/a", files: ["a.txt"]).hex().content
         #expect(both.links.map { both.string($0.linkDescription) } == ["", "a.txt"])
         #expect(both.string(both.hexDescription) == "Look" && both.string(both.links[0].url) == "https://example.org/a")
         #expect(both.string(both.links[1].url).hasPrefix("hexlist://\(peer)/"))
         for (files, description) in [(["a.txt"], "a.txt"), (["a.txt", "b.txt"], "2 files")] {
-            let content = try hex(files: files).hex.content
+            let content = try hex(files: files).hex().content
             #expect(content.string(content.hexDescription) == description && content.links.count == files.count)
         }
     }
 
     @Test("a text with too many addresses stays whole, so that the hex fits its bounds with its files") func manyLinks() throws {
         let text = (0..<ProtocolLimits.links).map { "https://a.b/\($0)" }.joined(separator: " ")
-        let few = try hex(text: text).hex.content
+        let few = try hex(text: text).hex().content
         #expect(few.links.count == ProtocolLimits.links && few.fitsBounds)
-        let many = try hex(text: text, files: ["a.txt"]).hex.content
+        let many = try hex(text: text, files: ["a.txt"]).hex().content
         #expect(many.links.count == 1)
     }
 }

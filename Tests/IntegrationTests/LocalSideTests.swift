@@ -30,6 +30,11 @@ struct LocalSideTests {
         try await Rig.run("local-side", long: ["--rounds", "100"])
     }
 
+    @Test("drop tokens: other programs, hostile requests, and kills while requests are repeated", .ifRuns("drops"))
+    func drops() async throws {
+        try await Rig.run("drops", long: ["--rounds", "200"])
+    }
+
     @Test("requirements of the systemd unit", .ifRuns("unit"))
     func unit() async throws {
         try await Rig.run("unit", long: [])

@@ -24,7 +24,7 @@ struct APIContext: Sendable {
     let metrics: Metrics
     /// The event loop of the page's connections and of stream keep-alives; not the node's.
     let eventLoop: any EventLoop
-    let guests: GuestSessions
+    let senders: PlainHTTPSenders
     let logger: Logger
     /// Allows one import of hexes or of a roster at a time. An import delays other writes to the store, for about a second on a fast disk,
     /// and needs space for its body: a roster in memory, hexes in a temporary file.
@@ -35,6 +35,8 @@ struct APIContext: Sendable {
     /// The running node, which changes when the identity is rotated. Read it once per operation.
     var node: Node { supervisor.node }
     var store: HexStore { node.store }
+    var guests: GuestSessions { senders.guests }
+    var drops: DropTokens { senders.drops }
 
     /// Returns Hexlist's own folders and files, which must never be offered to peers. If the configuration file is not in a folder
     /// `hexlist`, only the file is included, not its folder.
@@ -95,7 +97,8 @@ struct APIContext: Sendable {
             outbox: Dictionary(uniqueKeysWithValues: outbox),
             storeBytes: bytes,
             storeFault: store.fault?.message, configurationFault: configuration.fault?.message, hookFaults: hooks.all,
-            stateFolder: stateFolder, search: SearchState(behind: Int(clamping: counts.unindexed)), localSend: node.localSend)
+            stateFolder: stateFolder, search: SearchState(behind: Int(clamping: counts.unindexed)), localSend: node.localSend,
+            drops: drops.count)
     }
 
     private func identity(conflict: String?) -> IdentityJSON {

@@ -5,6 +5,9 @@ import NIOCore
 enum CallerConnection {
     @TaskLocal static var channel: (any Channel)?
 
+    /// The address of the caller; `nil` on a Unix socket.
+    static var remoteAddress: IPAddress? { channel?.remoteAddress?.ipAddress.flatMap { IPAddress.withZone($0)?.address } }
+
     /// Runs work, and cancels it when the connection is closed. A caller that closed only its sending side still gets the reply.
     /// - Throws: `badRequest` if the connection was closed before `work` was done. `work` has ended by then.
     static func whileOpen<Value: Sendable>(_ work: @escaping @Sendable () async throws -> Value) async throws -> Value {

@@ -17,10 +17,9 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
 
     /// Time limit for the head of a request, for its body, and for the rest of a body after the reply.
     private let time: TimeAmount
-    /// Maximum bytes of a body, after which the connection is closed.
-    private let maximumBody: Int
-    /// Whether the time limit also applies to bulk streams, and to pauses of a reply, because anybody on the network can connect.
-    private let isStrict: Bool
+    private let limits: Limits
+    /// Maximum bytes of the current body.
+    private var maximumBody = 0
     private var bodyBytes = 0
     private var timer: Scheduled<Void>?
     /// Number of requests without a complete reply.
@@ -30,9 +29,17 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
     private var fault: HexlistError?
     private var hasReplied = false
 
-    init(time: TimeAmount, maximumBody: Int = .max, isStrict: Bool = false) {
-        (self.time, self.maximumBody, self.isStrict) = (time, maximumBody, isStrict)
+    /// The limits of the bodies of a listener.
+    struct Limits: Sendable {
+        /// Maximum bytes of a body, after which the connection is closed.
+        var maximumBody = Int.max
+        /// The beginning of the paths at which every body is an upload, with a maximum of its own; `nil` for none.
+        var uploads: (path: String, maximumBody: Int)?
+        /// Whether the time limit also applies to bulk streams, and to pauses of a reply, because anybody on the network can connect.
+        var isStrict = false
     }
+
+    init(time: TimeAmount, _ limits: Limits = Limits()) { (self.time, self.limits) = (time, limits) }
 
     func handlerAdded(context: ChannelHandlerContext) { wait(context) }
 
@@ -49,8 +56,10 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
             requests += 1
             bodyBytes = 0
             timer?.cancel()
-            isUpload = LocalAPI.isUpload(request.headerFields[.contentType])
-            if isStrict || !LocalAPI.isStream(request.headerFields[.contentType]) { wait(context) }
+            let uploads = limits.uploads.flatMap { request.path?.hasPrefix($0.path) ?? false ? $0 : nil }
+            maximumBody = uploads?.maximumBody ?? limits.maximumBody
+            isUpload = uploads != nil || LocalAPI.isUpload(request.headerFields[.contentType])
+            if limits.isStrict || !LocalAPI.isStream(request.headerFields[.contentType]) { wait(context) }
             if request.headerFields[.expect]?.lowercased() == "100-continue" {
                 context.writeAndFlush(wrapOutboundOut(.head(HTTPResponse(status: .continue))), promise: nil)
             }
@@ -83,7 +92,7 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
                 headerFields: [.connection: "close", .contentType: LocalAPI.jsonType, .contentLength: "\(body.count)"])
             context.write(wrapOutboundOut(.head(head)), promise: nil)
             return context.write(wrapOutboundOut(.body(ByteBuffer(bytes: body))), promise: promise)
-        case .body where isStrict: wait(context)
+        case .body where limits.isStrict: wait(context)
         case .head, .body: break
         case .end where hasReplied:
             // The connection is closed, because nothing more is read from it, and a caller that continues to write would block.

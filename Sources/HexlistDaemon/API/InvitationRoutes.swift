@@ -2,7 +2,6 @@ import HexlistAPI
 import HexlistFormats
 import HexlistModel
 import HexlistNode
-import HexlistSystem
 import Hummingbird
 
 /// `/v1/invitations`: guests, which send with a browser and without Hexlist.
@@ -56,31 +55,11 @@ struct InvitationRoutes: Sendable {
             throw HexlistError(.badRequest, "An invitation takes at most \(Self.paths) paths, and they are absolute.")
         }
         let node = api.node
-        let hosts = try hosts(wanted.address, listen: await node.configuration.listen)
+        let hosts = try GuestAddresses.hosts(wanted.address, listen: await node.configuration.listen)
         let content = try await GuestReadableContent.read(
             hexes: wanted.hexes ?? [], paths: paths, node: node, protecting: await api.ownFolders())
         let options = GuestInvitations.Options(
             time: .seconds(seconds), isOnce: wanted.once ?? false, isHeld: wanted.held ?? false)
         return try api.guests.invite(content, options, hosts: hosts, port: await node.nameAndPort().port) { QRCode($0)?.svg ?? "" }
-    }
-
-    /// The addresses of the URLs, best first.
-    private func hosts(_ wanted: String?, listen: [String]) throws(HexlistError) -> [String] {
-        let interfaces = MachineInterface.all()
-        let found = GuestAddresses.list(interfaces, route: DefaultRoute.interface(), listen: listen)
-        guard let wanted else {
-            guard !found.isEmpty else {
-                throw HexlistError(
-                    .badRequest, "This machine has no address that others can reach.",
-                    hint: "Connect it to a network, or name an address with `--address`.")
-            }
-            return found.map(\.description)
-        }
-        guard let address = IPAddress(wanted), GuestAddresses.own(interfaces).contains(address) else {
-            throw HexlistError(
-                .badRequest, "\(TerminalText.clean(wanted, columns: 60)) is not an address of this machine.",
-                hint: found.isEmpty ? nil : "It has \(found.map(\.description).joined(separator: ", ")).")
-        }
-        return ([address] + found.filter { $0 != address }).map(\.description)
     }
 }

@@ -39,20 +39,19 @@ enum LocalServer {
             onServerRunning: { _ in await onRunning() }, eventLoopGroup: group, logger: logger)
     }
 
-    /// Makes the HTTP/1.1 channel of all listeners, socket, page and guests, with the limits in `settings`.
+    /// Makes the HTTP/1.1 channel of all listeners: socket, page and peer port, with the limits in `settings`.
     /// - Parameters:
     ///   - seconds: maximum time of an idle connection, or of an incomplete request.
-    ///   - maximumBody: maximum bytes of a body, after which the connection is closed.
-    ///   - isStrict: whether `seconds` also limits bulk streams and the pauses of a reply.
+    ///   - limits: the limits of bodies.
     static func channel(
-        settings: Settings.API, seconds: Int64 = requestSeconds, maximumBody: Int = .max, isStrict: Bool = false,
+        settings: Settings.API, seconds: Int64 = requestSeconds, limits: ConnectionHandler.Limits = ConnectionHandler.Limits(),
         logger: Logger,
         respond: @escaping @Sendable (Request, BasicRequestContext) async throws -> Response
     ) -> HTTP1Channel {
         HTTP1Channel(
             responder: responder(respond, logger: logger),
             configuration: HTTP1Channel.Configuration(
-                additionalChannelHandlers: [ConnectionHandler(time: .seconds(seconds), maximumBody: maximumBody, isStrict: isStrict)],
+                additionalChannelHandlers: [ConnectionHandler(time: .seconds(seconds), limits)],
                 httpDecoderConfiguration: HTTP1Channel.Configuration.DecoderConfiguration(
                     maxHeaderFieldSize: settings.headerBytes, maxHeaderListSize: settings.headerBytes,
                     maxHeaderFieldCount: settings.headerFields)))
@@ -159,5 +158,6 @@ enum LocalServer {
         EventRoutes(api: api).add(to: router)
         PageRoutes(api: api).add(to: router)
         InvitationRoutes(api: api).add(to: router)
+        DropRoutes(api: api).add(to: router)
     }
 }

@@ -29,4 +29,29 @@ enum GuestAddresses {
     static func own(_ interfaces: [MachineInterface] = MachineInterface.all()) -> [IPAddress] {
         interfaces.flatMap(\.addresses).map { $0.address.with(scope: 0) }
     }
+
+    /// The hosts in the URLs for guests and shortcuts, best first; at least one.
+    /// - Parameters:
+    ///   - wanted: the first host, an address of this machine; `nil` for the automatic choice.
+    ///   - hostName: the name of this machine in mDNS, without `.local`, which is the best host; empty to use addresses only.
+    /// - Throws: `badRequest` for an address of another machine, and if there is no host.
+    static func hosts(_ wanted: String?, listen: [String], hostName: String = "") throws(HexlistError) -> [String] {
+        let interfaces = MachineInterface.all()
+        let found = list(interfaces, route: DefaultRoute.interface(), listen: listen)
+        let names = hostName.isEmpty ? [] : ["\(hostName).local"]
+        guard let wanted else {
+            guard !found.isEmpty else {
+                throw HexlistError(
+                    .badRequest, "This machine has no address that others can reach.",
+                    hint: "Connect it to a network, or name an address with `--address`.")
+            }
+            return names + found.map(\.description)
+        }
+        guard let address = IPAddress(wanted), own(interfaces).contains(address) else {
+            throw HexlistError(
+                .badRequest, "\(TerminalText.clean(wanted, columns: 60)) is not an address of this machine.",
+                hint: found.isEmpty ? nil : "It has \(found.map(\.description).joined(separator: ", ")).")
+        }
+        return [address.description] + names + found.filter { $0 != address }.map(\.description)
+    }
 }

@@ -12,21 +12,21 @@ import Synchronization
 final class GuestConnections: Sendable {
     typealias Connection = HTTP1Channel.Value
 
-    private let server: GuestSessions
+    private let senders: PlainHTTPSenders
     /// The channel that parses the requests; `nil` until the service runs, and after it stopped.
     private let http = Mutex<HTTP1Channel?>(nil)
     /// The accepted connections. Bounded by the slots of the transport.
     let connections: AsyncStream<Connection>
     private let accepted: AsyncStream<Connection>.Continuation
 
-    init(server: GuestSessions) {
-        self.server = server
+    init(senders: PlainHTTPSenders) {
+        self.senders = senders
         (connections, accepted) = AsyncStream.makeStream(of: Connection.self)
     }
 
     /// The handler of plain HTTP connections, for the transport of a node.
     var host: PlainHTTPHost {
-        PlainHTTPHost(isOpen: { self.server.isOpen }) { channel in
+        PlainHTTPHost(isOpen: { self.senders.isOpen }) { channel in
             try self.http.withLock { http in
                 guard let http else { throw ChannelError.alreadyClosed }
                 // The handlers are added at once, because this is the loop of the channel. Every added connection reaches `connections`,
@@ -50,28 +50,32 @@ final class GuestConnections: Sendable {
     }
 }
 
-/// Serves guests as a service of the daemon.
+/// Serves guests and shortcuts as a service of the daemon.
 struct GuestService: ServiceLifecycle.Service {
     let api: APIContext
     let port: GuestConnections
 
     /// Maximum seconds that a connection may be idle, or a request incomplete.
     private static let seconds: Int64 = 30
-    /// Maximum bytes of a body. The longest bodies are pieces of files.
+    /// Maximum bytes of a guest's body, which is a piece of a file or shorter.
     private static let maximumBody = Int(PieceSequence.largest)
 
     func run() async throws {
         var logger = api.logger
         logger.logLevel = max(logger.logLevel, .notice)
-        let responder = GuestResponder(api: api)
+        let (responder, drops) = (GuestResponder(api: api), DropResponder(api: api))
         // The head of a browser's request has some hundred bytes.
         var settings = Settings.API()
         settings.headerBytes = 16 << 10
         settings.headerFields = 64
         let http = LocalServer.channel(
-            settings: settings, seconds: Self.seconds, maximumBody: Self.maximumBody, isStrict: true, logger: logger
-        ) {
-            try await responder.respond(to: $0, context: $1)
+            settings: settings, seconds: Self.seconds,
+            limits: ConnectionHandler.Limits(
+                maximumBody: Self.maximumBody, uploads: (path: DropResponder.path, maximumBody: DropReceiver.bodyBytes), isStrict: true),
+            logger: logger
+        ) { request, context in
+            request.uri.path.hasPrefix(DropResponder.path)
+                ? try await drops.respond(to: request) : try await responder.respond(to: request, context: context)
         }
         await responder.removeLeftovers()
         api.guests.onChange { [api] in api.node.notifyWatchers() }

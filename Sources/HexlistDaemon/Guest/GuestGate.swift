@@ -21,8 +21,8 @@ struct GuestRefusal: Error, Equatable {
     static let notFound = GuestRefusal(status: 404, message: "There is nothing at this address.")
 }
 
-/// Decides from the head of a plain HTTP request on the peer port whether the guest page may have sent it, and not another site. Performs
-/// no IO.
+/// Decides from the head of a plain HTTP request on the peer port whether the guest page or a shortcut may have sent it, and not another
+/// site. Performs no IO.
 struct GuestGate {
     /// The peer port, which is part of `Host`.
     var port: Int
@@ -33,18 +33,39 @@ struct GuestGate {
 
     /// - Throws: the refusal of the first rule that the request violates.
     func check(_ head: GuestRequestHead) throws(GuestRefusal) {
-        // A name that another site resolves to this machine (DNS rebinding) is not among these hosts.
-        guard let host = head.host, isOwn(host) else {
-            throw GuestRefusal(status: 403, message: "Open the address exactly as the other machine shows it.")
-        }
+        let host = try checkHost(head)
         guard head.origins.allSatisfy({ PeerText.areEqual($0, "http://\(host)") }) else { throw Self.otherSite }
-        guard head.sites.allSatisfy({ $0 == "same-origin" || $0 == "none" }) else { throw Self.otherSite }
+        try checkSite(head)
         switch head.method {
         case "GET", "HEAD": break
         case "POST", "DELETE":
             guard !head.origins.isEmpty else { throw Self.otherSite }
         default: throw GuestRefusal(status: 405, message: "This method is not used here.")
         }
+    }
+
+    /// Checks a request of a shortcut, which is no browser. Browsers add `Origin` to every `POST`, so no web site passes.
+    /// - Throws: the refusal of the first rule that the request violates.
+    func checkDrop(_ head: GuestRequestHead) throws(GuestRefusal) {
+        _ = try checkHost(head)
+        guard head.origins.isEmpty else { throw Self.otherSite }
+        try checkSite(head)
+        guard head.method == "POST" else {
+            throw GuestRefusal(
+                status: 405, message: "This address is for a shortcut, which sends to it with POST. Copy it into the shortcut.")
+        }
+    }
+
+    private func checkHost(_ head: GuestRequestHead) throws(GuestRefusal) -> String {
+        // A name that another site resolves to this machine (DNS rebinding) is not among these hosts.
+        guard let host = head.host, isOwn(host) else {
+            throw GuestRefusal(status: 403, message: "Open the address exactly as the other machine shows it.")
+        }
+        return host
+    }
+
+    private func checkSite(_ head: GuestRequestHead) throws(GuestRefusal) {
+        guard head.sites.allSatisfy({ $0 == "same-origin" || $0 == "none" }) else { throw Self.otherSite }
     }
 
     private static let otherSite = GuestRefusal(status: 403, message: "Requests of other sites are refused.")

@@ -9,6 +9,7 @@ import HexlistStore
 import HexlistSystem
 import HexlistTransfers
 import Hummingbird
+import Logging
 import NIOCore
 
 /// Answers plain HTTP on the peer port: the page for guests, their downloads, and their files and hexes.
@@ -21,41 +22,26 @@ struct GuestResponder: Sendable {
         var response: Response
         do {
             response = try await answer(request)
-        } catch let refusal as GuestRefusal {
+        } catch {
+            guard let refusal = GuestRefusal(error, logger: api.logger) else { throw error }
             response = Self.fault(refusal)
-        } catch let error as HexlistError {
-            response = Self.fault(GuestRefusal(status: APIReply.status(of: error.code).code, message: error.message))
-        } catch let fault as FileFault {
-            let isFull = fault == .diskFull
-            if !isFull { api.logger.warning("a file of a guest could not be written", metadata: ["error": "\(fault)"]) }
-            response = Self.fault(
-                GuestRefusal(
-                    status: isFull ? 507 : 500,
-                    message: isFull ? "There is no room for this file." : "This file cannot be written at the moment."))
         }
         response.headers.append(contentsOf: Self.headers)
         return response
     }
 
     /// The headers of the page of `hexlist web`, without the one that browsers ignore with a warning on plain HTTP.
-    private static let headers: HTTPFields = {
+    static let headers: HTTPFields = {
         var headers = PageGate.headers
         if let name = HTTPField.Name("cross-origin-opener-policy") { headers[name] = nil }
         return headers
     }()
 
     private func answer(_ request: Request) async throws -> Response {
-        guard let text = CallerConnection.channel?.remoteAddress?.ipAddress, let address = IPAddress.withZone(text)?.address else {
-            throw GuestRefusal.notFound
-        }
+        guard let address = CallerConnection.remoteAddress else { throw GuestRefusal.notFound }
         guard guests.isOpen else { throw GuestRefusal.over }
         let path = request.uri.path
-        let gate = GuestGate(
-            port: await api.node.nameAndPort().port, addresses: GuestAddresses.own(), hostName: Self.hostName)
-        try gate.check(
-            GuestRequestHead(
-                method: request.method.rawValue, path: path, host: request.head.authority, origins: request.headers[values: .origin],
-                sites: HTTPField.Name("sec-fetch-site").map { request.headers[values: $0] } ?? []))
+        try await Self.gate(api).check(GuestRequestHead(request))
         if let file = PageFile.guest.first(where: { $0.path == path }) { return try Self.page(file, request) }
         if path.hasPrefix(Self.downloads) { return try await download(request, from: address) }
         if path == "/g/join" { return try await join(request, from: address) }
@@ -70,6 +56,10 @@ struct GuestResponder: Sendable {
 
     private static let downloads = "/g/d/"
     private static let files = "/g/files/"
+
+    static func gate(_ api: APIContext) async -> GuestGate {
+        GuestGate(port: await api.node.nameAndPort().port, addresses: GuestAddresses.own(), hostName: hostName)
+    }
 
     private static let hostName = MachineName.host()
 
@@ -303,5 +293,29 @@ struct GuestResponder: Sendable {
 
     private static func fault(_ refusal: GuestRefusal) -> Response {
         APIReply.json(GuestMessage.Fault(message: refusal.message), status: HTTPResponse.Status(code: refusal.status))
+    }
+}
+
+extension GuestRequestHead {
+    init(_ request: Request) {
+        self.init(
+            method: request.method.rawValue, path: request.uri.path, host: request.head.authority,
+            origins: request.headers[values: .origin],
+            sites: HTTPField.Name("sec-fetch-site").map { request.headers[values: $0] } ?? [])
+    }
+}
+
+extension GuestRefusal {
+    /// The reply to an error of a request; `nil` for an error of its connection.
+    init?(_ error: any Error, logger: Logger) {
+        switch error {
+        case let refusal as GuestRefusal: self = refusal
+        case let error as HexlistError: self.init(status: APIReply.status(of: error.code).code, message: error.message)
+        case FileFault.diskFull: self.init(status: 507, message: "There is no room for this file.")
+        case let fault as FileFault:
+            logger.warning("a file of a guest could not be written", metadata: ["error": "\(fault)"])
+            self.init(status: 500, message: "This file cannot be written at the moment.")
+        default: return nil
+        }
     }
 }

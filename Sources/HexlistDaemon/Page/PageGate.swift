@@ -34,6 +34,7 @@ struct PageGate: Sendable {
         ("/v1/sends", .post), ("/v1/uploads", .post), ("/v1/drafts/{draft}", .get), ("/v1/drafts/{draft}/offer", .post),
         ("/v1/autostart", .delete),
         ("/v1/invitations", .get), ("/v1/invitations", .post), ("/v1/invitations/{id}", .get), ("/v1/invitations/{id}", .delete),
+        ("/v1/drops", .get), ("/v1/drops", .post), ("/v1/drops/{drop}", .delete),
         ("/v1/outbox", .get), ("/v1/outbox/{id}", .get), ("/v1/outbox/{id}/retry", .post),
         ("/v1/outbox/{id}/cancel", .post),
         ("/v1/transfers", .get), ("/v1/transfers", .post), ("/v1/transfers/summary", .get), ("/v1/transfers/{id}", .get),

@@ -82,10 +82,13 @@ export const cleanLines = (text) => String(text ?? '').split(/\r\n|[\n\r\u2028\u
  */
 export const peerText = (text) => h('bdi', clean(text));
 
+/** Returns whether a sender proved a key: guests and drop tokens have none, so they cannot be trusted or blocked. */
+export const hasKey = (trust) => !['guest', 'drop'].includes(trust);
+
 /** Returns the label of a peer, or of the peer of a row: its alias, or its name with 8 digits of its UUID, because names are not unique. */
 export function label({ uuid, peer, name, alias, trust }) {
   uuid ??= peer;
-  if (trust === 'guest') return `${clean(name)} (guest)`; // the name has its address
+  if (!hasKey(trust)) return `${clean(name)} (${trust})`; // the name of a guest has its address
   if (alias) return clean(alias) + (trust === 'blocked' ? ' (blocked)' : '');
   return [clean(name), uuid ? uuid.slice(0, 8).toUpperCase() : ''].filter(Boolean).join(' ') || 'Unknown';
 }

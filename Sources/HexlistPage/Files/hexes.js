@@ -1,6 +1,6 @@
 // The sections Inbox and Requests: a list of hexes, and a detail pane for one hex.
 import { call, faultOf, query, part } from './api.js';
-import { h, icon, mark, setMark, twoLines, head, clean, cleanLines, label, peerName, count, when, wholeTime, toast, button, buttons, field, choice, ask, confirmed, setChildren, showFault, copy } from './dom.js';
+import { h, icon, mark, setMark, twoLines, head, clean, cleanLines, label, hasKey, peerName, count, when, wholeTime, toast, button, buttons, field, choice, ask, confirmed, setChildren, showFault, copy } from './dom.js';
 import { View, searchField } from './list.js';
 import { isFile, fileItem, saveAllBar, showTransfers, savingOf } from './files.js';
 import { app } from './main.js';
@@ -176,8 +176,8 @@ export class HexView extends View {
     const who = sender(hex), links = openable(hex);
     const actions = this.location === 'held' ? [
       button('Accept', () => this.accept(), '.strong'),
-      !['trusted', 'guest'].includes(hex.trust) && button('Trust sender…', () => trustDialog({ ...who, uuid: hex.peerUUID })),
-      hex.trust !== 'guest' && button('Block', () => this.block(who)),
+      hex.trust !== 'trusted' && hasKey(hex.trust) && button('Trust sender…', () => trustDialog({ ...who, uuid: hex.peerUUID })),
+      hasKey(hex.trust) && button('Block', () => this.block(who)),
       button('Delete', () => this.remove()),
     ] : [
       links.length > 0 && button(links.length === 1 ? 'Open' : `Open all ${links.length}`, () => this.openLinks(), '.strong'),

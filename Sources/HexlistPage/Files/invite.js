@@ -1,6 +1,6 @@
-// Invitations of guests: phones and other browsers without Hexlist.
-import { call, faultOf } from './api.js';
-import { h, copy, button, buttons, ask, dialog } from './dom.js';
+// Senders without Hexlist: guests with a browser, and shortcuts on phones.
+import { call, faultOf, part } from './api.js';
+import { h, copy, peerText, wholeTime, button, buttons, field, ask, confirmed, dialog } from './dom.js';
 
 /** Returns the image of a QR code that the daemon drew; only its paths are copied. */
 export function codeImage(svg, label) {
@@ -22,5 +22,38 @@ export async function inviteDialog() {
     invitation.urls.length === 0 ? '' : h('details', h('summary', 'If a phone cannot open it'), invitation.urls.slice(0, 4).map((url) => h('p', h('code', url)))),
     h('p.faint', `It ends at ${until}. The connection is not encrypted: others on this network can read it.`),
     buttons(button('End it now', () => { close(); call('DELETE', `/v1/invitations/${invitation.id}`).catch(faultOf); }), button('Close', close, '.strong')),
+  ]);
+}
+
+/** Lists the drop tokens, with which shortcuts send, and adds and removes them. */
+export async function dropDialog() {
+  const drops = await ask('GET', '/v1/drops');
+  if (!drops) return;
+  const name = h('input', { maxlength: 40, required: true, placeholder: 'my iPhone', 'aria-label': 'Name of the device' });
+  dialog('Shortcuts on phones', (close) => [
+    h('p', 'A shortcut on a phone, or any program that can send a web request, puts links, texts and files into your inbox with its own address.'),
+    drops.items.map((drop) => field(peerText(drop.name),
+      h('span.faint', drop.usedAt ? `last used ${wholeTime(drop.usedAt)}` : 'never used'),
+      button('Remove', async () => {
+        if (!await confirmed('Remove this address?', `The shortcut “${drop.name}” can no longer send. What it sent stays.`, 'Remove')) return;
+        if (await ask('DELETE', `/v1/drops/${part(drop.uuid)}`, undefined, 'Removed.')) { close(); dropDialog(); }
+      }, '', { 'aria-label': `Remove ${drop.name}` }))),
+    h('form.field', { onsubmit: async (event) => {
+      event.preventDefault();
+      const drop = await ask('POST', '/v1/drops', { name: name.value.trim() });
+      if (drop) { close(); dropAddress(drop); }
+    } }, h('span', 'Add'), name, h('button.strong', { type: 'submit' }, 'Add')),
+    h('p.faint', 'The connection is not encrypted: others on this network can read the address when it is used, and send with it. Use it in networks you trust.'),
+  ]);
+}
+
+/** Shows the address of a new drop token, which cannot be shown again. */
+function dropAddress(drop) {
+  dialog('Address for the shortcut', (close) => [
+    h('p', 'Copy this address into the shortcut now; it is not shown again. To get it onto the phone, scan the code and copy the address.'),
+    h('div.code', codeImage(drop.qr, 'QR code of the address'), h('code', drop.url), button('Copy the address', () => copy(drop.url))),
+    drop.urls.length === 0 ? '' : h('details', h('summary', 'If the phone cannot reach it'), drop.urls.slice(0, 4).map((url) => h('p', h('code', url)))),
+    h('p.faint', 'The shortcut sends a POST request with a text, or with the fields “url”, “text” or “title”, or a file.'),
+    buttons(button('Done', () => { close(); dropDialog(); }, '.strong')),
   ]);
 }

@@ -4,7 +4,7 @@ import { h, icon, copy, twoLines, head, clean, peerText, bytesText, label, peerN
 import { View } from './list.js';
 import { app } from './main.js';
 import { compose } from './compose.js';
-import { codeImage, inviteDialog } from './invite.js';
+import { codeImage, dropDialog, inviteDialog } from './invite.js';
 
 const states = { verified: 'online', away: 'away', ghost: 'not usable' };
 /** Reasons of ghosts that are never listed: announcements of this machine itself, and further announcements of a listed peer. */
@@ -57,7 +57,7 @@ function downloads(peer) {
 
 export class PeersView extends View {
   constructor() {
-    super({ title: 'Peers', sign: 'peers', reads: 'The peer', list: { height: 60, row: peerRow, key: idOf }, tools: [button('Invite…', () => inviteDialog(), '.link', { title: 'Receive from a phone without Hexlist' }), button('Pair…', () => pairDialog(), '.strong')] });
+    super({ title: 'Peers', sign: 'peers', reads: 'The peer', list: { height: 60, row: peerRow, key: idOf }, tools: [button('Shortcuts…', () => dropDialog(), '.link', { title: 'Receive from a shortcut on a phone' }), button('Invite…', () => inviteDialog(), '.link', { title: 'Receive from a phone without Hexlist' }), button('Pair…', () => pairDialog(), '.strong')] });
     this.showsDetails = false;
     this.own = h('div.own');
     this.element.append(this.own);

@@ -57,6 +57,7 @@ enum StoreSchema {
         ("23 links that are opened", { try $0.execute(sql: "ALTER TABLE peer ADD COLUMN openLinks INTEGER NOT NULL DEFAULT 0") }),
         ("24 links read one by one", { try $0.execute(sql: readLinks) }),
         ("25 links that wait for a title", { try $0.execute(sql: wantedTitles) }),
+        ("26 drop tokens", { try $0.execute(sql: DropToken.schema) }),
     ]
 
     static let migrator: DatabaseMigrator = {

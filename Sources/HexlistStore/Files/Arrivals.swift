@@ -166,7 +166,7 @@ extension HexStore {
 }
 
 extension StoreWriter {
-    fileprivate func keep(_ file: KeptArrival, from peer: PeerID, for hex: Int64, at now: Int64) throws {
+    func keep(_ file: KeptArrival, from peer: PeerID, for hex: Int64, at now: Int64) throws {
         if let identity = file.identity {
             try run(
                 """

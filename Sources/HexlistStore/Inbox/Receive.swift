@@ -88,9 +88,9 @@ private struct BatchInsertion {
     private let quotas: HeldQuotas
     private let isDiskFull: Bool
     private let destination: Destination
-    /// Whether the sender proved its key, so that message ids identify duplicates. `false` on plain TCP. Unproven hexes stay held even if
-    /// the peer becomes trusted.
-    private var isProven: Bool { sender.fingerprint != nil }
+    /// Whether the sender proved its key or its drop token, so that message ids identify duplicates. `false` on plain TCP. Unproven hexes
+    /// stay held even if the peer becomes trusted.
+    private var isProven: Bool { sender.fingerprint != nil || sender.kind == .drop }
     private let inserter: HexInserter
     private let tombstone: SQLStatement
     /// Whether there is any tombstone of the sender. If not, the lookup of tombstones is skipped.
@@ -133,8 +133,8 @@ private struct BatchInsertion {
     private static func destination(for peer: PeerRow?, sender: Sender, policy: ReceivePolicy) -> Destination {
         // Trust in a peer of one kind never applies to a peer of another kind.
         if let peer, peer.kind != sender.kind { return .refused(.notAccepting, retryAfter: RetryAfter.notAccepting) }
-        // The user invited the guest, and chose the policy for it.
-        if sender.kind == .guest { return policy == .held ? .held : .inbox }
+        // The user invited the guest, and chose the policy for it, or made the drop token.
+        if !sender.kind.hasKey { return policy == .held ? .held : .inbox }
         // Trust belongs to a key, so a sender without a proved key is a stranger. A sender whose key differs from the recorded one is
         // refused. The UUID is derived from the key, and finding another key with the same UUID takes 2^122 attempts, so the record must be
         // damaged.

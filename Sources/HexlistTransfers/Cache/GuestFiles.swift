@@ -2,8 +2,8 @@ public import HexlistFiles
 public import HexlistModel
 public import HexlistStore
 
-/// The files that guests upload, in a folder of their own until the hex with them is stored. Unlike those of devices they have no records,
-/// because invitations end with the process. Calls block, and run on the file threads.
+/// The files that guests and drop tokens upload, in a folder of their own until the hex with them is stored. Unlike those of devices they
+/// have no records, because uploads end with the process. Calls block, and run on the file threads.
 public struct GuestFiles: Sendable {
     private let pool: FilePool
     private let store: HexStore
@@ -27,6 +27,29 @@ public struct GuestFiles: Sendable {
             try store.finishArrivals(
                 of: nil, as: hex, kept, from: sender, at: now, policy: policy, quotas: quotas, diskReserve: diskReserve)
         }
+    }
+
+    /// Stores a hex of a drop token and keeps its files, in one transaction, unless the hex was stored before. The files are deleted with
+    /// the hex, and if it is not stored.
+    /// - Parameters: see `HexStore.finishDrop`.
+    public func receiveDrop(
+        _ files: [ArrivedFile], as hex: IncomingHex, earlier: MessageID?, from sender: Sender, at now: Int64, quotas: HeldQuotas,
+        diskReserve: Int64
+    ) throws -> DropResult {
+        var result = DropResult.removed
+        do {
+            _ = try pool.adopt(files, from: folder) { kept in
+                result = try store.finishDrop(
+                    as: hex, kept, earlier: earlier, from: sender, at: now, quotas: quotas, diskReserve: diskReserve)
+                if case .stored(let id) = result { return id }
+                return nil
+            }
+        } catch {
+            for session in Set(files.map(\.session)) { folder.remove(session) }
+            try pool.reconcile()
+            throw error
+        }
+        return result
     }
 
     /// Deletes the files that an earlier process left.

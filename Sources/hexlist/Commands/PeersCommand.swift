@@ -189,6 +189,7 @@ enum PeersText {
         switch peer.kind?.known {
         case .localsend: "LocalSend"
         case .guest: "guest"
+        case .drop: "drop token"
         case .hexlist: ""
         case nil: peer.kind?.text ?? ""
         }

@@ -65,6 +65,9 @@ struct StatusCommand: AsyncParsableCommand {
             table.add("", "hidden (`announce: false`): this machine is not announced and does not talk to strangers", .doubtful)
         }
         if let localSend = status.localSend { add(localSend, to: &table) }
+        if let drops = status.drops, drops > 0 {
+            table.add("drop tokens", "\(drops); the port also answers plain HTTP")
+        }
         for domain in status.domains {
             table.add("domain", "\(domain.domain): \(domain.state.text)", domain.state.known == .running ? .good : .doubtful)
             if let message = domain.message { table.add("", message) }

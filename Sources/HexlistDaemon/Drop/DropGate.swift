@@ -1,0 +1,89 @@
+import Crypto
+import HexlistModel
+import HexlistStore
+
+/// Decides by their tokens which requests of shortcuts are accepted. Performs no IO.
+///
+/// A token has 128 random bits, so guessing it is hopeless, and no number of wrong tokens locks out the right one.
+struct DropGate {
+    typealias Instant = ContinuousClock.Instant
+
+    /// Maximum number of requests with one token in an hour.
+    static let requestsInHour = 60
+    /// Number of wrong tokens of one address in an hour after which further ones are refused with 429.
+    static let wrongTokensInHour = 20
+    private static let hour = Duration.seconds(3_600)
+    /// Maximum number of addresses whose wrong tokens are counted. The oldest is forgotten first.
+    private static let addressLimit = 256
+
+    enum Admission: Equatable {
+        case admitted(DropToken)
+        case refused(GuestRefusal)
+        /// As `refused`, and the address has reached its limit with this wrong token.
+        case limitReached(GuestRefusal)
+    }
+
+    private struct Entry {
+        var token: DropToken
+        /// The times of the requests of the last hour.
+        var requests: [Instant] = []
+    }
+
+    private struct WrongTokens {
+        var address: IPAddress
+        var count: Int
+        var since: Instant
+    }
+
+    private var entries: [Entry]
+    /// Oldest first.
+    private var wrongTokens: [WrongTokens] = []
+
+    init(_ tokens: [DropToken]) { entries = tokens.map { Entry(token: $0) } }
+
+    var count: Int { entries.count }
+
+    mutating func add(_ token: DropToken) { entries.append(Entry(token: token)) }
+
+    mutating func remove(_ peer: PeerID) { entries.removeAll { $0.token.peer == peer } }
+
+    /// Admits a request with a token, and counts it.
+    mutating func admit(_ token: String, from address: IPAddress, now: Instant) -> Admission {
+        let hash = SHA256.hash(data: Array(token.utf8))
+        // All are compared, and each comparison takes the same time for any bytes, so the time of a reply reveals nothing about a token.
+        let found = entries.indices.filter { hash == entries[$0].token.sha256 }
+        guard let index = found.first else { return refuse(address, now) }
+        entries[index].requests.removeAll { now - $0 >= Self.hour }
+        guard entries[index].requests.count < Self.requestsInHour else {
+            let wait = Self.hour - (now - (entries[index].requests.first ?? now))
+            let minutes = max(1, (wait.components.seconds + 59) / 60)
+            return .refused(
+                GuestRefusal(
+                    status: 429,
+                    message: "\(Self.requestsInHour) requests in an hour are the maximum. Try again in \(minutes) minutes."))
+        }
+        entries[index].requests.append(now)
+        return .admitted(entries[index].token)
+    }
+
+    /// Counts a wrong token of an address.
+    private mutating func refuse(_ address: IPAddress, _ now: Instant) -> Admission {
+        wrongTokens.removeAll { now - $0.since >= Self.hour }
+        let index =
+            wrongTokens.firstIndex { $0.address == address }
+            ?? {
+                if wrongTokens.count >= Self.addressLimit { wrongTokens.removeFirst() }
+                wrongTokens.append(WrongTokens(address: address, count: 0, since: now))
+                return wrongTokens.count - 1
+            }()
+        guard wrongTokens[index].count < Self.wrongTokensInHour else {
+            return .refused(GuestRefusal(status: 429, message: "Too many wrong addresses were tried from this device."))
+        }
+        wrongTokens[index].count += 1
+        return wrongTokens[index].count == Self.wrongTokensInHour ? .limitReached(.noToken) : .refused(.noToken)
+    }
+}
+
+extension GuestRefusal {
+    static let noToken = GuestRefusal(status: 403, message: "This address is not valid, or was removed. Add a new one: hexlist drop add.")
+}

@@ -1,0 +1,36 @@
+import HexlistModel
+import HexlistStore
+import Synchronization
+
+/// The drop tokens of the daemon, as in the store.
+final class DropTokens: Sendable {
+    private let gate: Mutex<DropGate>
+    private let now: @Sendable () -> ContinuousClock.Instant
+
+    /// - Parameter tokens: the tokens in the store.
+    init(_ tokens: [DropToken], now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }) {
+        gate = Mutex(DropGate(tokens))
+        self.now = now
+    }
+
+    var count: Int { gate.withLock { $0.count } }
+
+    /// Adds a token that is in the store now.
+    func add(_ token: DropToken) { gate.withLock { $0.add(token) } }
+
+    /// Removes a token that is no longer in the store.
+    func remove(_ peer: PeerID) { gate.withLock { $0.remove(peer) } }
+
+    func admit(_ token: String, from address: IPAddress) -> DropGate.Admission {
+        gate.withLock { $0.admit(token, from: address, now: now()) }
+    }
+}
+
+/// The senders without Hexlist that the peer port answers over plain HTTP.
+struct PlainHTTPSenders: Sendable {
+    let guests: GuestSessions
+    let drops: DropTokens
+
+    /// Whether the peer port speaks HTTP.
+    var isOpen: Bool { drops.count > 0 || guests.isOpen }
+}

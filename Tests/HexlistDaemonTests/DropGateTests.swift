@@ -1,0 +1,82 @@
+import HexlistModel
+import HexlistStore
+import Testing
+
+@testable import HexlistDaemon
+
+/// Which requests with drop tokens are admitted.
+@Suite("Drop gate") struct DropGateTests {
+    private let start = ContinuousClock.now
+    private let phone: IPAddress
+    private let stranger: IPAddress
+
+    init() throws { (phone, stranger) = (try #require(IPAddress("10.0.0.1")), try #require(IPAddress("10.0.0.2"))) }
+
+    private func token(_ name: String, _ text: String) -> DropToken {
+        DropToken(peer: PeerID(MessageID.random().uuid), name: name, sha256: GuestKey.hash(text), createdAt: 0)
+    }
+
+    private func status(_ admission: DropGate.Admission) -> Int? {
+        switch admission {
+        case .admitted: nil
+        case .refused(let refusal), .limitReached(let refusal): refusal.status
+        }
+    }
+
+    @Test("each token is admitted as its own, until it is removed") func tokens() {
+        let (first, second) = (token("first", "a"), token("second", "b"))
+        var gate = DropGate([first])
+        gate.add(second)
+        #expect(gate.admit("a", from: phone, now: start) == .admitted(first))
+        #expect(gate.admit("b", from: phone, now: start) == .admitted(second))
+        for wrong in ["", "A", "a ", "ab"] { #expect(status(gate.admit(wrong, from: phone, now: start)) == 403) }
+        gate.remove(first.peer)
+        #expect(status(gate.admit("a", from: phone, now: start)) == 403 && gate.count == 1)
+    }
+
+    @Test("a token is good for 60 requests in any hour, apart from other tokens") func rate() {
+        var gate = DropGate([token("first", "a"), token("second", "b")])
+        func admits(_ text: String, at seconds: Int) -> Bool {
+            status(gate.admit(text, from: phone, now: start + .seconds(seconds))) == nil
+        }
+        for second in 0..<60 { #expect(admits("a", at: second * 10)) }
+        #expect(!admits("a", at: 600) && !admits("a", at: 3_599))
+        #expect(admits("b", at: 600))
+        // Refused requests do not count: one place is free as soon as the first request is an hour old.
+        #expect(admits("a", at: 3_600) && !admits("a", at: 3_601) && admits("a", at: 3_610))
+        guard case .refused(let refusal) = gate.admit("a", from: phone, now: start + .seconds(3_611)) else {
+            Issue.record("one request too many was admitted")
+            return
+        }
+        #expect(refusal.status == 429 && refusal.message.contains("in 1 minutes"))
+    }
+
+    @Test("wrong tokens are limited for each address, and never keep out the right one") func wrongTokens() {
+        var gate = DropGate([token("first", "a")])
+        for number in 1...DropGate.wrongTokensInHour {
+            let admission = gate.admit("x\(number)", from: stranger, now: start)
+            #expect(status(admission) == 403)
+            if case .limitReached = admission {
+                #expect(number == DropGate.wrongTokensInHour)
+            } else {
+                #expect(number < DropGate.wrongTokensInHour)
+            }
+        }
+        for _ in 0..<100 { #expect(status(gate.admit("x", from: stranger, now: start)) == 429) }
+        #expect(status(gate.admit("x", from: phone, now: start)) == 403)
+        #expect(status(gate.admit("a", from: phone, now: start)) == nil)
+        // Also from the same address, which the phone can share with a stranger.
+        #expect(status(gate.admit("a", from: stranger, now: start)) == nil)
+        #expect(status(gate.admit("x", from: stranger, now: start + .seconds(3_600))) == 403)
+    }
+
+    @Test("the count of addresses is bounded") func addresses() throws {
+        var gate = DropGate([token("first", "a")])
+        for number in 0..<10_000 {
+            _ = gate.admit("x", from: try #require(IPAddress("10.1.\(number / 256).\(number % 256)")), now: start)
+        }
+        let mirror = Mirror(reflecting: gate).children.first { $0.label == "wrongTokens" }
+        #expect((mirror?.value as? any Collection)?.count == 256)
+        #expect(status(gate.admit("a", from: phone, now: start)) == nil)
+    }
+}
