@@ -35,6 +35,11 @@ struct LocalSideTests {
         try await Rig.run("drops", long: ["--rounds", "200"])
     }
 
+    @Test("the bridge to KDE Connect", .ifRuns("kdeconnect"))
+    func kdeConnect() async throws {
+        try await Rig.run("kdeconnect", long: [])
+    }
+
     @Test("requirements of the systemd unit", .ifRuns("unit"))
     func unit() async throws {
         try await Rig.run("unit", long: [])
