@@ -67,6 +67,7 @@ import Testing
                 "HexlistTransportTests/Support/OpenSSL.swift": "output of a ChildProcess",
                 "HexlistAvahiTests/PrivateAvahi.swift": "output of a ChildProcess",
                 "IntegrationTests/Support/Command.swift": "output of a ChildProcess",
+                "HexlistNodeTests/StrictPhone.swift": "output of a ChildProcess",
             ]),
     ]
 
