@@ -15,6 +15,7 @@ enum QRCodeText {
         if let width = output.terminal.width, columns > width {
             return StandardError.note("The QR code needs \(columns) columns, and this terminal has \(width).")
         }
-        for line in lines { try output.line(line) }
+        // Not `line`, which replaces the colours as it does those of peers' texts.
+        for line in lines { try output.bytes(Array("\(line)\n".utf8)) }
     }
 }
