@@ -5,4 +5,7 @@ import Testing
 struct LocalSendTests {
     @Test("devices are listed, their texts and files arrive, and no attack changes a device", .ifRuns("localsend/receive"))
     func receive() async throws { try await Rig.run("localsend/receive", long: []) }
+
+    @Test("localsendd and hexlistd list each other and exchange files; ghosts have reasons", .ifRuns("localsend/programs"))
+    func programs() async throws { try await Rig.run("localsend/programs", long: ["--mib", "1024", "--rounds", "100"]) }
 }
