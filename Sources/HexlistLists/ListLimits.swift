@@ -2,7 +2,8 @@
 public enum ListLimits {
     /// Maximum UTF-8 bytes of a URL, a title, or the value of a register.
     public static let textBytes = 64 << 10
-    /// Maximum registers of a node besides place and title, and maximum UTF-8 bytes of their names.
+    /// Maximum registers of a node besides place, title and private registers, and maximum UTF-8 bytes of their names. If several writers
+    /// add more together, the newest ones are kept.
     public static let registers = 64
     public static let registerNameBytes = 64
     /// Maximum UTF-8 bytes of all texts of a node. Escaped, they fit into a page.

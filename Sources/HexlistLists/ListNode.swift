@@ -96,6 +96,7 @@ public struct ListNode: Identifiable, Equatable, Sendable {
         public static let title = Changes(rawValue: 2)
         public static let registers = Changes(rawValue: 4)
         public static let deletion = Changes(rawValue: 8)
+        /// URL or service.
         public static let content = Changes(rawValue: 16)
     }
 
@@ -113,13 +114,27 @@ public struct ListNode: Identifiable, Equatable, Sendable {
         }
         if Self.merge(&place, other.place) { changes.insert(.place) }
         if Self.merge(&title, other.title) { changes.insert(.title) }
+        let before = registers
         for (name, register) in other.registers where Self.merge(&registers[name], register) { changes.insert(.registers) }
+        if removeOldestRegisters(), registers == before { changes.remove(.registers) }
         if Self.merge(&deletion, other.deletion) { changes.insert(.deletion) }
         if wasPurged, isDeletedAlone {
             removeValues()
             changes.formIntersection(.deletion)
         }
         return changes
+    }
+
+    /// Removes the registers with the smallest versions, and of those the smallest names, above `ListLimits.registers`. A register only moves
+    /// up in this order, so merging stays associative. Private registers are not counted.
+    /// - Returns: whether there were too many.
+    private mutating func removeOldestRegisters() -> Bool {
+        guard registers.count > ListLimits.registers else { return false }
+        let shared = registers.filter { !Self.privateRegisters.contains($0.key) }
+        guard shared.count > ListLimits.registers else { return false }
+        let oldest = shared.sorted { ($0.value.version, $0.key) < ($1.value.version, $1.key) }.dropLast(ListLimits.registers)
+        for (name, _) in oldest { registers[name] = nil }
+        return true
     }
 
     private static func merge<Value: Comparable>(_ value: inout Value?, _ other: Value?) -> Bool {

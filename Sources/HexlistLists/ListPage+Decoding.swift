@@ -84,7 +84,8 @@ private struct NodeDecoder {
 
     private func registers(_ json: JSONValue?) throws -> [UTF8Text: ListNode.Register] {
         guard let json = present(json) else { return [:] }
-        guard let members = json.members, members.count <= ListLimits.registers else { throw Malformed() }
+        let limit = ListLimits.registers + ListNode.privateRegisters.count
+        guard let members = json.members, members.count <= limit else { throw Malformed() }
         var registers: [UTF8Text: ListNode.Register] = [:]
         for member in members {
             let name = UTF8Text(member.name)
@@ -94,6 +95,7 @@ private struct NodeDecoder {
             guard let version = try version(parts[0]), isFromOwnMachine || !ListNode.privateRegisters.contains(name) else { continue }
             registers[name] = ListNode.Register(version: version, value: value)
         }
+        guard registers.keys.count(where: { !ListNode.privateRegisters.contains($0) }) <= ListLimits.registers else { throw Malformed() }
         return registers
     }
 

@@ -59,6 +59,29 @@ import Testing
         }
     }
 
+    @Test("of more than 64 registers by several writers, the newest stay; merging is still associative") func manyRegisters() {
+        var nodes = Nodes(seed: 6)
+        let id = nodes.ids[0]
+        func node() -> ListNode {
+            var node = ListNode(id: id)
+            for _ in 0..<60 {
+                let version = ListVersion(clock: Int64(1 + nodes.random(30)), replica: ReplicaNumber(0))
+                node.registers[UTF8Text("n\(nodes.random(90))")] = ListNode.Register(version: version, value: nodes.text())
+            }
+            node.registers["read"] = ListNode.Register(version: nodes.version(), value: "")
+            return node
+        }
+        for _ in 0..<200 {
+            let (first, second, third) = (node(), node(), node())
+            let all = merged(merged(first, second), third)
+            #expect(merged(first, merged(second, third)) == all && merged(third, first, second) == all && merged(all, second) == all)
+            #expect(all.registers.count <= ListLimits.registers + 1 && all.registers["read"] != nil)
+            var again = all
+            let changes = again.merge(first)
+            #expect(changes.isEmpty)
+        }
+    }
+
     @Test("a merge reports what changed") func changes() {
         var nodes = Nodes(seed: 2)
         let id = nodes.ids[0]
