@@ -47,6 +47,8 @@ public struct HexJSON: JSONShape, Sendable, Equatable {
     /// Number and total size of the linked files, at all levels; `nil` if there are none, or if they were not requested.
     public var files: Int?
     public var fileBytes: Int64?
+    /// Number of its own URLs that are marked as dead, in lists of My Hexlist; `nil` if there are none.
+    public var deadLinks: Int?
 
     public init(
         id: Int64, location: String, senderUUID: String, senderName: String, senderAlias: String? = nil, peerUUID: PeerID? = nil,
@@ -102,6 +104,8 @@ public struct LinkJSON: JSONShape, Sendable, Equatable {
     public var notOpened: String?
     /// The newest earlier hex in the inbox with the same address (Docs/Files.md, "Equal addresses"); `nil` if there is none, and in lists.
     public var before: EarlierLinkJSON?
+    /// The mark of a dead link of My Hexlist (`POST /v1/mine/check`); `nil` for other links.
+    public var dead: DeadLinkJSON?
 
     public init(
         url: String, linkDescription: String = "", service: String = "Unknown", tags: [String]? = nil, note: String? = nil,

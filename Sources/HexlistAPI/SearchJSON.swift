@@ -68,6 +68,8 @@ public struct ListedLinkJSON: JSONShape, Sendable, Equatable {
     /// The same as `tags` and `note` of `LinkJSON`.
     public var tags: [String]?
     public var note: String?
+    /// The same as `dead` of `LinkJSON`.
+    public var dead: DeadLinkJSON?
     /// The local id of the link's hex, and the number of the link in it, from 1. `hexlist open` accepts these numbers.
     public var hex: Int64
     public var number: Int
@@ -93,6 +95,7 @@ public struct ListedLinkJSON: JSONShape, Sendable, Equatable {
         notOpened = link.notOpened
         tags = link.tags
         note = link.note
+        dead = link.dead
         self.hex = hex
         self.number = number
         self.unread = unread

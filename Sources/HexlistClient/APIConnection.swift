@@ -123,12 +123,12 @@ struct APIConnection: Sendable {
     /// Posts a request, calls `onProgress` with each progress report in the reply, and returns the result, which is its last line.
     func progress<Result: ProgressResult>(
         _ path: String, query: URLQuery = URLQuery(), body request: [UInt8], type: String = LocalAPI.jsonType, seconds: Double,
-        _ onProgress: (Result.Progress) -> Void
+        _ onProgress: (Result.Progress) throws -> Void
     ) async throws -> Result {
         var result: Result?
         try await lines(path, query: query, body: request, type: type, seconds: seconds) { line in
             switch try Self.decode(line) as ProgressReply<Result> {
-            case .progress(let progress): onProgress(progress)
+            case .progress(let progress): try onProgress(progress)
             case .result(let end): result = end
             case .error(let error): throw error.hexlistError
             case .other: break

@@ -422,6 +422,14 @@ extension HexlistClient {
         try await connection.call(.POST, "/v1/mine/\(id)/move", body: move.jsonBytes)
     }
 
+    /// Checks whether the pages of links exist, and marks those that are dead. Calls `progress` about once a second. The check ends when the
+    /// task is cancelled; links that were checked keep their marks.
+    public func checkMine(
+        _ request: MineCheckRequest, progress: (MineCheckProgress) throws -> Void
+    ) async throws -> MineCheckResult {
+        try await connection.progress("/v1/mine/check", body: request.jsonBytes, seconds: 366 * 86_400, progress)
+    }
+
     /// Requests a page of the hexes that were deleted from My Hexlist and can be restored, newest first.
     public func binnedHexes(limit: Int, after cursor: String? = nil) async throws -> Page<BinnedHexJSON> {
         try await Self.collected { body in

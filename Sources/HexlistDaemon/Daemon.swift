@@ -149,12 +149,14 @@ public struct Daemon: Sendable {
             let supervisor = NodeSupervisor(
                 node: node, stateFolder: folder, machine: machine, isForeign: isForeign, logger: logger, make: make)
             let faults = HookFaults()
+            let web = WebClient(eventLoop: otherLoop)
             let api = APIContext(
                 supervisor: supervisor, stateFolder: folder,
                 autostart: Autostart(configurationHome: options.paths.configurationHome, environment: options.environment),
                 desktop: DesktopSession(environment: options.environment), startedAt: startedAt, openSchemes: settings.open.schemes,
                 configuration: EffectiveConfiguration(path: options.paths.configurationFile, settings), hooks: faults, metrics: metrics,
-                eventLoop: otherLoop, senders: senders, logger: logger)
+                eventLoop: otherLoop, senders: senders,
+                linkChecker: LinkChecker(client: web, isAllowed: Self.mayRequestPage(at:)), logger: logger)
             let hooks = Hooks(
                 folder: HookFolder(path: options.paths.hookFolder), supervisor: supervisor,
                 environment: { [options] in
@@ -162,8 +164,8 @@ public struct Daemon: Sendable {
                 },
                 faults: faults, logger: logger)
             let titles = TitleFetcher(
-                store: store, client: WebClient(eventLoop: otherLoop), signal: api.titles,
-                isOn: { [configuration = api.configuration] in configuration.readsTitles }, isAllowed: Self.mayReadTitle(at:),
+                store: store, client: web, signal: api.titles,
+                isOn: { [configuration = api.configuration] in configuration.readsTitles }, isAllowed: Self.mayRequestPage(at:),
                 logger: logger)
             let run = DaemonRun(
                 loader: loader, notifier: notifier, api: api, guestPort: guestPort, hooks: hooks, socket: socket, settings: settings,
@@ -179,9 +181,9 @@ public struct Daemon: Sendable {
         try? await group.shutdownGracefully()  // no part of the daemon runs on it any more
     }
 
-    /// Whether the title of a page at this address may be read: an address of the Internet that is not in a network of this machine, such as
+    /// Whether a page at this address may be requested, for its title or for a check: an address of the Internet that is not in a network of this machine, such as
     /// the global IPv6 address of a router.
-    private static func mayReadTitle(at address: IPAddress) -> Bool {
+    private static func mayRequestPage(at address: IPAddress) -> Bool {
         address.isPublic
             && !MachineInterface.all().flatMap(\.addresses).contains { address.isInside($0.address, length: $0.prefixLength) }
     }

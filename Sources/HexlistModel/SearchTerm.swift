@@ -11,6 +11,8 @@ public enum SearchTerm: Equatable, Sendable {
     case tag(String)
     /// The sender, as a PEER argument. The caller of the store resolves it.
     case from(String)
+    /// A link of My Hexlist that is marked as dead.
+    case dead
 
     /// A term, or a condition for the whole search.
     enum Parsed {
@@ -28,6 +30,10 @@ public enum SearchTerm: Equatable, Sendable {
             if word == "is:unread" || word == "is:read" {
                 rest = rest.dropFirst(word.unicodeScalars.count)
                 return .unread(word == "is:unread")
+            }
+            if word == "is:dead" {
+                rest = rest.dropFirst(word.unicodeScalars.count)
+                return .term(.dead)
             }
         }
         let isNamed = filters.contains(name) && rest.dropFirst(name.utf8.count).first == ":"

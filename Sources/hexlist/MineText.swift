@@ -107,6 +107,14 @@ enum MineText {
         return numbers.map { LinkEdit(from: $0) } + added.map { LinkEdit(url: $0.url, linkDescription: $0.description) }
     }
 
+    /// Returns the cell for a number of links, with the number of those that are marked as dead.
+    static func count(_ links: Int, dead: Int) -> Table.Cell {
+        dead == 0 ? Table.Cell(count: links) : Table.Cell("\(HumanText.grouped(links)), \(HumanText.grouped(dead)) dead")
+    }
+
+    /// Returns the note of `show` that a link is marked as dead.
+    static func dead(_ mark: DeadLinkJSON) -> String { "dead: the page is gone (\(mark.status)), found \(HumanText.moment(mark.since))" }
+
     /// Returns the lines that show a hex and the hexes inside it as a tree: id, title and number of links of each.
     static func tree(_ hex: HexJSON) -> [String] {
         [line(hex.id, HexText.subject(hex), links: hex.linkCount, depth: 0)] + tree(hex.children ?? [], depth: 1)

@@ -20,6 +20,8 @@ public struct TestDaemon: Sendable {
     public let client: HexlistClient
     public let socket: String
     public let configuration: EffectiveConfiguration
+    /// The only address with web servers that the daemon may contact.
+    public static let webServer = "127.0.0.2"
     public let hookFaults: HookFaults
 
     /// Runs `body` with one daemon per name. The daemons find each other through an in-memory discovery.
@@ -64,11 +66,16 @@ public struct TestDaemon: Sendable {
                 supervisor: supervisor, stateFolder: folder.path,
                 autostart: Autostart(configurationHome: folder.path, environment: [:]), desktop: DesktopSession(environment: [:]),
                 startedAt: .now, openSchemes: Settings.Open().schemes, configuration: inForce, hooks: hookFaults, metrics: metrics,
-                eventLoop: group.next(), senders: senders, logger: logger)
+                eventLoop: group.next(), senders: senders,
+                linkChecker: LinkChecker(
+                    client: WebClient(eventLoop: group.next()), isAllowed: { $0 == IPAddress(Self.webServer) }, pause: .zero,
+                    interval: .milliseconds(20)), logger: logger)
             let (running, isRunning) = AsyncStream.makeStream(of: Void.self)
             let server = LocalServer.service(api: api, settings: settings, socket: socket, group: group) { isRunning.finish() }
             let services = ServiceGroup(
-                configuration: .init(services: [server, PageService(api: api), GuestService(api: api, port: guestPort)], logger: logger))
+                configuration: .init(
+                    services: [server, PageService(api: api), GuestService(api: api, port: guestPort)],
+                    logger: logger))
             let client = HexlistClient(socketPath: socket, replySeconds: Self.patience)
             try await withThrowingTaskGroup(of: Void.self) { tasks in
                 tasks.addTask { try await services.run() }

@@ -34,6 +34,7 @@ import Testing
         }
         #expect(slots.waiting == 0)
         #expect(try await slots.acquire(within: .hours(1), on: loop) != nil, "all were given back")
+        #expect(slots.acquireIfFree() != nil)
     }
 
     @Test("a wait ends without a slot after its timeout, and when its task is cancelled")
@@ -41,6 +42,7 @@ import Testing
         let slots = RequestSlots(1)
         let held = try await slots.acquire(within: .hours(1), on: loop)
         #expect(try await slots.acquire(within: .milliseconds(1), on: loop) == nil)
+        #expect(slots.acquireIfFree() == nil)
         let waits = Task { [loop] in try await slots.acquire(within: .hours(1), on: loop) }
         try await awaitWaiting(1, slots)
         waits.cancel()

@@ -25,10 +25,13 @@ struct APIContext: Sendable {
     /// The event loop of the page's connections and of stream keep-alives; not the node's.
     let eventLoop: any EventLoop
     let senders: PlainHTTPSenders
+    let linkChecker: LinkChecker
     let logger: Logger
     /// Allows one import of hexes or of a roster at a time. An import delays other writes to the store, for about a second on a fast disk,
     /// and needs space for its body: a roster in memory, hexes in a temporary file.
     let imports = RequestSlots(1)
+    /// Allows one check of links at a time, so that no host gets more requests at once.
+    let checks = RequestSlots(1)
     let page = PageListener()
     let titles = TitleSignal()
 

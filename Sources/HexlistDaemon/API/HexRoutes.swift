@@ -57,14 +57,15 @@ struct HexRoutes: Sendable {
         var filter = HexFilter(location: try query.choice("location", HexLocation.inbox), unread: try query.flag("unread"))
         if let from = try query.text("from") { filter.peer = try await api.sender(from) }
         let (limit, cursor, wanted, countsFiles) = (try query.limit(), try query.cursor(), filter, try query.flag("files"))
-        let (page, files) = try await api.store.read { reader in
+        let (page, files, dead) = try await api.store.read { reader in
             let page = try reader.hexPage(wanted, limit: limit, after: cursor)
-            return (page, try countsFiles ? reader.fileTotals(of: page.items) : [:])
+            return (page, try countsFiles ? reader.fileTotals(of: page.items) : [:], try reader.deadLinks(of: page.items.map(\.id)))
         }
         let labels = await api.labels(page.items)
         return APIReply.page(page.items, next: page.next, cursor: { $0.inboxNumber ?? $0.id }) { hex in
             var shape = HexJSON(hex, labels)
             (shape.files, shape.fileBytes) = (files[hex.id]?.count, files[hex.id]?.bytes)
+            shape.deadLinks = dead[hex.id]?.count
             return shape
         }
     }
@@ -175,11 +176,15 @@ struct HexRoutes: Sendable {
 
     func shape(of id: Int64) async throws -> HexJSON {
         let found = try await api.store.readWithIndex { reader in
-            try reader.hex(id).map { ($0, try reader.earlierLinks(of: $0), try reader.readLinks(of: $0.summary)) }
+            try reader.hex(id).map { hex in
+                let dead = try reader.deadLinks(of: [id] + hex.childIDs)
+                return (hex, try reader.earlierLinks(of: hex), try reader.readLinks(of: hex.summary), dead)
+            }
         }
-        guard let (detail, earlier, read) = found else { throw HexlistError.noHex(id) }
+        guard let (detail, earlier, read, dead) = found else { throw HexlistError.noHex(id) }
         var shape = HexJSON(detail, await api.labels([detail.summary]), openSchemes: api.openSchemes)
         if !read.isEmpty { shape.addRead(read) }
+        if !dead.isEmpty { shape.addDead(dead) }
         if !earlier.isEmpty { shape.addEarlier(earlier) }
         return shape
     }

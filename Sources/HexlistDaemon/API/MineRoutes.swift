@@ -15,6 +15,7 @@ struct MineRoutes: Sendable {
     func add(to router: Router<BasicRequestContext>) {
         router.post("/v1/mine", use: make)
         router.post("/v1/mine/save", use: save)
+        router.post("/v1/mine/check", use: check)
         router.patch("/v1/mine/:id", use: edit)
         router.post("/v1/mine/:id/move", use: move)
         router.get("/v1/mine/bin", use: bin)
@@ -65,6 +66,16 @@ struct MineRoutes: Sendable {
         }
         let saved = try await api.store.saveMine(wanted.ids, into: wanted.parent, at: now)
         return APIReply.json(SavedHexesJSON(ids: saved.ids, hexes: saved.hexes, links: saved.links))
+    }
+
+    /// Checks whether the pages of links exist. The reply is a stream of progress.
+    private func check(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+        _ = try APIQuery(request)
+        let wanted: MineCheckRequest = try await APIInput.shape(request) ?? MineCheckRequest()
+        guard let slot = api.checks.acquireIfFree() else {
+            throw HexlistError(.alreadyRunning, "Another check of links is running.", hint: "Try again when it is done.")
+        }
+        return LinkCheckReply(api: api, source: try await MineLinkSource(wanted, in: api.store), slot: slot).response
     }
 
     private func edit(_ request: Request, _ context: BasicRequestContext) async throws -> Response {

@@ -29,6 +29,16 @@ final class RequestSlots: Sendable {
     /// Number of waiting requests.
     var waiting: Int { state.withLock(\.waiting.count) }
 
+    /// Returns a slot if one is free; `nil` otherwise.
+    func acquireIfFree() -> Slot? {
+        let isFree = state.withLock { state in
+            guard state.free > 0 else { return false }
+            state.free -= 1
+            return true
+        }
+        return isFree ? Slot(of: self) : nil
+    }
+
     /// Waits for a slot.
     /// - Parameters:
     ///   - limit: maximum wait.

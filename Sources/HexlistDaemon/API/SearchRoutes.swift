@@ -92,9 +92,10 @@ struct SearchRoutes: Sendable {
 extension ListedLinkJSON {
     /// - Parameter schemes: schemes of links that may be opened.
     init(_ link: ListedLink, openSchemes schemes: [String]) {
-        let shape = LinkJSON(
+        var shape = LinkJSON(
             url: String(decoding: link.url, as: UTF8.self), linkDescription: String(decoding: link.description, as: UTF8.self),
             service: String(decoding: link.service, as: UTF8.self), annotations: link.annotations, openSchemes: schemes)
+        shape.dead = link.dead.map(DeadLinkJSON.init)
         self.init(
             shape, hex: link.id, number: link.position + 1, unread: link.unread,
             receivedAt: Timestamp(milliseconds: link.hex.receivedAt), peer: link.hex.peer, tag: link.hex.peerLabel.map(PeerSummary.init))
@@ -148,6 +149,39 @@ extension HexJSON {
     mutating func addEarlier(_ earlier: [[UInt8]: EarlierLink]) {
         links = links?.map { $0.with(earlier) }
         children = children?.map { $0.with(earlier) }
+    }
+}
+
+extension DeadLinkJSON {
+    init(_ dead: DeadLink) { self.init(status: dead.status, since: Timestamp(milliseconds: dead.since)) }
+}
+
+extension HexJSON {
+    /// Adds the marks of dead links, also in the hexes inside.
+    mutating func addDead(_ dead: DeadLinks) {
+        links = links?.marked(dead[id])
+        children = children?.map { $0.marked(dead) }
+    }
+}
+
+extension ChildJSON {
+    /// Adds the marks of dead links. Recursive, bounded by `ProtocolLimits.levels`.
+    fileprivate func marked(_ dead: DeadLinks) -> ChildJSON {
+        var shape = self
+        shape.links = links.marked(dead[id])
+        shape.children = children?.map { $0.marked(dead) }
+        return shape
+    }
+}
+
+extension [LinkJSON] {
+    fileprivate func marked(_ dead: [[UInt8]: DeadLink]?) -> [LinkJSON] {
+        guard let dead else { return self }
+        return map { link in
+            var link = link
+            link.dead = dead[[UInt8](link.url.utf8)].map(DeadLinkJSON.init)
+            return link
+        }
     }
 }
 

@@ -73,7 +73,7 @@ struct TitleFetcher: ServiceLifecycle.Service {
             while true {
                 let addresses = try await client.addresses(of: target, allowing: isAllowed)
                 let start = NIODeadline.now()
-                let response = try await client.send(target, toOneOf: addresses, until: start + left, reader: TitleResponse())
+                let response = try await client.send(.get, target, toOneOf: addresses, until: start + left, reader: TitleResponse())
                 left = left - (.now() - start)
                 switch fetch.step(after: response) {
                 case .request(let next): target = next

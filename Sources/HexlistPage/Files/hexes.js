@@ -432,7 +432,7 @@ function linkItem(hex, index, options, extra) {
   const own = extra?.links?.[index], added = Number(own?.addDate), note = clean(own?.note), tags = Array.isArray(own?.tags) ? own.tags.map(clean).filter(Boolean) : [];
   const before = link.before && `already received ${when(link.before.receivedAt)}`;
   const under = [link.opens && text ? h('span', clean(link.opens)) : null, link.service !== 'Unknown' && h('span', clean(link.service)),
-    added > 0 && h('span', `added ${when(added * 1000)}`), tags.length > 0 && h('span', tags.map((tag) => `#${tag}`).join(' ')), before && h('span', before), link.notOpened && h('span.doubt', `not clickable: ${clean(link.notOpened)}`)].filter(Boolean);
+    added > 0 && h('span', `added ${when(added * 1000)}`), tags.length > 0 && h('span', tags.map((tag) => `#${tag}`).join(' ')), before && h('span', before), link.dead && h('span.doubt', `dead: the page is gone (${link.dead.status}), found ${when(link.dead.since)}`), link.notOpened && h('span.doubt', `not clickable: ${clean(link.notOpened)}`)].filter(Boolean);
   const title = link.opens
     ? h('a', { href: link.url, target: '_blank', rel: 'noopener noreferrer', dir: 'auto', title: url, draggable: 'true', onclick: options.opened && (() => options.opened(hex, index)) }, name)
     : h('span', { dir: 'auto' }, name);

@@ -46,7 +46,8 @@ function nodeRow(view) {
       const place = node.top ? h('span.faint', ` in ${clean(node.top.subject)}`) : null;
       text.replaceChildren(...(node.match?.in === 'description' ? matchText(node) : [subject(node)]), ...(node.match && node.match.in !== 'description' ? [' – ', ...matchText({ ...node, match: { ...node.match, before: node.match.before.replace(/^.*(?=.{16}$)/s, '…') } })] : []), ...(place ? [place] : []));
       const { links: number, files } = counts(node);
-      links.textContent = number + files ? (number + files).toLocaleString('en') : '';
+      const dead = node.deadLinks ?? node.links?.filter((link) => link.dead).length;
+      links.textContent = [number + files > 0 && (number + files).toLocaleString('en'), dead > 0 && `${dead.toLocaleString('en')} dead`].filter(Boolean).join(' · ');
       links.title = sizes(node);
     },
   };
@@ -91,12 +92,12 @@ export class MineView extends View {
   constructor() {
     const chooser = h('input', { type: 'file', hidden: true, 'aria-label': 'File to import', accept: '.html,.htm,.json,.ndjson,.csv,.md,.opml,.xml,.xbel,.txt', onchange: () => { const [file] = chooser.files; chooser.value = ''; if (file) this.importFile(file); } });
     super({
-      title: 'My Hexlist', sign: 'mine', reads: 'The hex', tools: [button('Import…', () => chooser.click(), '.link'), button('Export…', () => this.exportDialog(), '.link'), button('New…', () => compose({ into: null }))],
+      title: 'My Hexlist', sign: 'mine', reads: 'The hex', tools: [button('Import…', () => chooser.click(), '.link'), button('Export…', () => this.exportDialog(), '.link'), button('Check links…', () => this.checkDialog(), '.link'), button('New…', () => compose({ into: null }))],
       list: { height: 40, row: () => nodeRow(this), key: ({ node }) => node.id, isTree: true },
     });
     Object.assign(this, { open: new Set(), nodes: [], inside: new Map() });
     this.filters.before(searchField(this));
-    /** The progress of an import or export. */
+    /** The progress of an import, an export or a check. */
     this.job = h('div.job', { hidden: true, role: 'status' });
     this.filters.after(this.job, chooser);
     this.list.element.addEventListener('keydown', (event) => this.keydown(event));
@@ -141,6 +142,26 @@ export class MineView extends View {
       refused.length && `${refused.length} could not be imported`, skipped && `${count(skipped, 'entry', 'entries')} without a link skipped`].filter(Boolean);
     toast(`Imported “${clean(file.name)}”: ${parts.join(', ') || 'nothing new'}.`, { time: 9000 });
     this.refresh();
+  }
+
+  /** Asks which links to check, and checks whether their pages still exist. */
+  checkDialog() {
+    const selected = this.list.item()?.node;
+    let all = !selected;
+    const what = h('div'), draw = () => what.replaceChildren(choice([[true, 'All of My Hexlist'], [false, `“${selected && subject(selected).slice(0, 30)}”`]], all, (value) => { all = value; draw(); }));
+    if (selected) draw();
+    dialog('Check links', (close) => [selected && what,
+      h('p', 'Hexlist asks the server of each link whether the page still exists, and marks links that are dead. This takes a while, and the page has to stay open.'),
+      buttons(button('Check', () => { close(); this.checkLinks(all ? {} : { hexes: [selected.id] }); }, '.strong'))].filter(Boolean));
+  }
+  async checkLinks(links) {
+    const done = await this.run('Checking links…', (signal, progress) => callLines('/v1/mine/check', links, { signal, online: ({ progress: now }) => now && progress(now.done, now.of) }));
+    this.refresh();
+    if (!done) return;
+    const { reachable, dead, unclear, skipped, unmarked } = done.result;
+    const parts = [`${dead.toLocaleString('en')} dead`, unclear && `${unclear.toLocaleString('en')} unclear`, skipped && `${skipped.toLocaleString('en')} left out`, unmarked && `${unmarked.toLocaleString('en')} reachable again`].filter(Boolean);
+    const show = () => { this.input.value = 'is:dead'; this.reload(); };
+    toast(`${count(reachable + dead + unclear + skipped, 'link')} checked: ${parts.join(', ')}.`, dead ? { action: 'Show dead links', onaction: show, time: 15000 } : { time: 9000 });
   }
 
   /** Asks for a format, and saves all of My Hexlist or the selected hex as a file. */

@@ -58,6 +58,7 @@ enum StoreSchema {
         ("24 links read one by one", { try $0.execute(sql: readLinks) }),
         ("25 links that wait for a title", { try $0.execute(sql: wantedTitles) }),
         ("26 drop tokens", { try $0.execute(sql: DropToken.schema) }),
+        ("27 dead links", { try $0.execute(sql: DeadLink.schema) }),
     ]
 
     static let migrator: DatabaseMigrator = {

@@ -14,6 +14,8 @@ public struct ListedLink: Sendable {
     public var description: [UInt8]
     public var service: [UInt8]
     public var annotations: Annotations
+    /// The mark of a dead link; `nil` for other links.
+    public var dead: DeadLink?
     public var unread: Bool
     /// The position of the link in the list, for the parameter `after` of `linkPage`.
     public var cursor: Int64
@@ -71,20 +73,23 @@ extension StoreReader {
         }
     }
 
-    private func links(of hex: HexSummary) throws -> [ListedLink] {
+    /// Returns the links of a hex, then those of its inner hexes.
+    func links(of hex: HexSummary) throws -> [ListedLink] {
         guard let detail = try self.hex(hex.id) else { return [] }
         let content = detail.content
         let hexes = [(hex.id, content.links[...])] + content.children.indices.map { (detail.childIDs[$0], content.links(of: $0)) }
         let read = try readLinks(of: hex)
+        let dead = try deadLinks(of: hexes.map(\.0))
         var cursor = (hex.inboxNumber ?? hex.id) << 13 | 8_191
         return hexes.flatMap { id, links in
             links.enumerated().map { position, link in
                 defer { cursor -= 1 }
+                let url = content.withBytes(of: link.url) { Array($0) }
                 return ListedLink(
-                    hex: hex, id: id, position: position, url: content.withBytes(of: link.url) { Array($0) },
+                    hex: hex, id: id, position: position, url: url,
                     description: content.withBytes(of: link.linkDescription) { Array($0) },
                     service: content.withBytes(of: link.service) { Array($0) }, annotations: content.annotations(link.extra),
-                    unread: hex.unread && !read.contains(LinkPosition(hex: id, position: position)), cursor: cursor)
+                    dead: dead[id]?[url], unread: hex.unread && !read.contains(LinkPosition(hex: id, position: position)), cursor: cursor)
             }
         }
     }

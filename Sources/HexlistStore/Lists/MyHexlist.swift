@@ -375,10 +375,12 @@ extension StoreWriter {
         if let parent = try parent(of: id) { try countInside(parent, hexes: 0, links: Int64(links.count)) }
     }
 
+    /// Call between `unindex` and `reindex`.
     private func replaceLinks(of id: Int64, by content: HexContent) throws {
         guard content.links.count <= ProtocolLimits.links else { throw HexlistError.tooLarge(content) }
         try run("DELETE FROM link WHERE id BETWEEN ?1 << 13 AND (?1 << 13) + 8191", id)
         try inserter().insertLinks(of: content, id)
+        try forgetDeadLinks(of: id)
     }
 }
 

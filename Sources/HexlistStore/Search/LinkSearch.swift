@@ -92,7 +92,8 @@ extension StoreReader {
     private func searchedLinks(of id: Int64) throws -> [SearchedLink] {
         try all(
             """
-            SELECT id, url, description, service, extra, EXISTS (SELECT 1 FROM readLink WHERE readLink.id = link.id) FROM link
+            SELECT id, link.url, description, service, extra, EXISTS (SELECT 1 FROM readLink WHERE readLink.id = link.id), status, since
+            FROM link LEFT JOIN deadLink ON deadLink.hex = ?1 AND deadLink.url = link.url
             WHERE id BETWEEN ?1 << 13 AND (?1 << 13) + 8191 ORDER BY id
             """, id, read: SearchedLink.init)
     }
@@ -135,7 +136,7 @@ extension StoreReader {
         return LinkHit(
             link: ListedLink(
                 hex: hex.top, id: hex.id, position: position, url: link.url, description: link.description, service: link.service,
-                annotations: link.annotations, unread: hex.top.unread && !link.isRead, cursor: link.cursor),
+                annotations: link.annotations, dead: link.dead, unread: hex.top.unread && !link.isRead, cursor: link.cursor),
             folders: hex.folders, match: query.match(in: texts))
     }
 }
@@ -149,11 +150,13 @@ struct SearchedLink {
     var annotations: Annotations
     /// Whether the link was marked read individually. If `false`, it has the state of its topmost hex.
     var isRead: Bool
+    var dead: DeadLink?
     var byteCount: Int
     /// The position of the link in the results, for `after`: higher for links of newer hexes, and for earlier links of a hex.
     var cursor: Int64
 
-    /// Reads a row with the columns `id, url, description, service, extra` and the value of `isRead`.
+    /// Reads a row with the columns `id, url, description, service, extra`, the value of `isRead`, and the columns `status, since` of its
+    /// mark as dead.
     init(_ row: SQLStatement) {
         let id = row.int64(0)
         position = Int(id & 8_191)
@@ -162,6 +165,7 @@ struct SearchedLink {
         service = row.bytes(3)
         annotations = Annotations(extra: row.bytes(4))
         isRead = row.bool(5)
+        dead = row.isNull(6) ? nil : DeadLink(status: row.int(6), since: row.int64(7))
         byteCount = row.size(of: 1...4)
         cursor = id & ~8_191 | (8_191 - id & 8_191)
     }
@@ -208,7 +212,7 @@ struct LinkCheck {
                     case .sender(let row): hex.peer == row
                     case .color(let color): hex.color.elementsEqual(color) { ASCII.lowercased($0) == ASCII.lowercased($1) }
                     case .tag(let tag): hex.annotations.tags.contains { SearchKey.folded(tag: $0) == tag }
-                    case .host, .service: false
+                    case .host, .service, .dead: false
                     }
                 }
             }
@@ -287,6 +291,7 @@ private struct LinkWords {
             return own == host || own.count > host.count && own.suffix(host.count + 1).elementsEqual([UInt8(ascii: ".")] + host) ? 1 : 0
         case .service(let service): return link.service.elementsEqual(service) { ASCII.lowercased($0) == ASCII.lowercased($1) } ? 1 : 0
         case .tag(let tag): return link.annotations.tags.contains { SearchKey.folded(tag: $0) == tag } ? 1 : 0
+        case .dead: return link.dead == nil ? 0 : 1
         case .color, .sender: return 0
         }
     }

@@ -144,6 +144,7 @@ extension StoreReader {
                 case .color(let color): return .color(Array(color.utf8))
                 case .service(let service): return .service(Array(service.utf8))
                 case .tag(let tag): return .tag(SearchKey.folded(tag: tag))
+                case .dead: return .dead
                 case .from(let name): return .sender(try filter.senders[name].flatMap { try peerRow($0)?.id } ?? -1)
                 }
             }

@@ -55,6 +55,9 @@ struct SearchDocument {
         for dot in dots.suffix(Self.labels) where dot + 1 < host.endIndex { addOnce(.host, Array(host[(dot + 1)...])) }
     }
 
+    /// Adds the key of hexes with a link that is marked as dead.
+    mutating func addDeadLinks() { add(.dead, []) }
+
     private mutating func add(_ kind: SearchKey.Kind, _ text: [UInt8]) { keys += SearchKey.key(kind, text) }
 
     private mutating func addOnce(_ kind: SearchKey.Kind, _ text: [UInt8]) {
@@ -69,7 +72,7 @@ struct SearchDocument {
 enum SearchKey {
     /// The kind of a value. It is the first character of a key: U+E100 plus the raw value.
     enum Kind: UInt8 {
-        case peer, place, host, color, service, address, tag
+        case peer, place, host, color, service, address, tag, dead
     }
 
     /// Maximum bytes of the value in a key; longer values are truncated. More than a host name can have.

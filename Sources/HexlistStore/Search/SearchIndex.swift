@@ -193,6 +193,7 @@ private struct SearchEntries {
     private let hex: SQLStatement
     private let top: SQLStatement
     private let links: SQLStatement
+    private let dead: SQLStatement
     private let insertion: SQLStatement
     private let removal: SQLStatement
 
@@ -210,6 +211,7 @@ private struct SearchEntries {
             """, on: db)
         links = try SQLStatement(
             "SELECT url, description, service, extra FROM link WHERE id BETWEEN ?1 << 13 AND (?1 << 13) + 8191 ORDER BY id", on: db)
+        dead = try SQLStatement("SELECT 1 FROM deadLink WHERE hex = ? LIMIT 1", on: db)
         insertion = try SQLStatement("INSERT INTO search (rowid, about, sender, link, key) VALUES (?, ?, ?, ?, ?)", on: db)
         removal = try SQLStatement("INSERT INTO search (search, rowid, about, sender, link, key) VALUES ('delete', ?, ?, ?, ?, ?)", on: db)
     }
@@ -251,6 +253,9 @@ private struct SearchEntries {
         while try links.step() {
             document.add(url: links.bytes(0), description: links.bytes(1), service: links.bytes(2), extra: links.bytes(3))
         }
+        try dead.bind([id])
+        defer { dead.reset() }
+        if try dead.step() { document.addDeadLinks() }
         return document
     }
 }

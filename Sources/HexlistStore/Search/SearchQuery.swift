@@ -21,6 +21,8 @@ struct SearchQuery {
         case tag([UInt8])
         /// The row of the proven sender; -1 for none.
         case sender(Int64)
+        /// A link that is marked as dead.
+        case dead
     }
 
     let words: SearchWords
@@ -71,6 +73,7 @@ struct SearchQuery {
         case .service(let service): return key(.service, service)
         case .tag(let tag): return key(.tag, tag)
         case .sender(let row): return key(.peer, Array(String(row).utf8))
+        case .dead: return key(.dead, [])
         }
     }
 
@@ -164,7 +167,7 @@ extension SearchQuery.Condition {
     var isOfHex: Bool {
         switch self {
         case .color, .sender: true
-        case .words, .host, .service, .tag: false
+        case .words, .host, .service, .tag, .dead: false
         }
     }
 }

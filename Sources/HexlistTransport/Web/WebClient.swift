@@ -21,6 +21,11 @@ package struct WebFields: Sendable {
     package subscript(_ name: String) -> String? { fields.first(name: name) }
 }
 
+/// The method of a request to a web server.
+package enum WebMethod: Sendable {
+    case get, head
+}
+
 /// The reason why a request to a web server got no response.
 package enum WebFault: Error, Sendable, Equatable {
     /// The name has an address that is not allowed.
@@ -101,17 +106,17 @@ package final class WebClient: Sendable {
 
     /// Sends a request to the first of these addresses that can be reached (`send`).
     package func send<Reader: WebResponseReader>(
-        _ target: WebTarget, toOneOf addresses: [IPAddress], until deadline: NIODeadline, reader: Reader
+        _ method: WebMethod, _ target: WebTarget, toOneOf addresses: [IPAddress], until deadline: NIODeadline, reader: Reader
     ) async throws -> Reader {
         for address in addresses.dropLast() {
             do {
-                return try await send(target, to: address, until: deadline, reader: reader)
+                return try await send(method, target, to: address, until: deadline, reader: reader)
             } catch WebFault.unreachable {
                 continue
             }
         }
         guard let address = addresses.last else { throw WebFault.noAddress }
-        return try await send(target, to: address, until: deadline, reader: reader)
+        return try await send(method, target, to: address, until: deadline, reader: reader)
     }
 
     /// Waits for a result. If the task is cancelled, the wait ends with a `CancellationError`; a lookup or a connection that is still open
@@ -131,7 +136,7 @@ package final class WebClient: Sendable {
     /// - Returns: the reader at the end of the response.
     /// - Throws: `WebFault`.
     package func send<Reader: WebResponseReader>(
-        _ target: WebTarget, to address: IPAddress, until deadline: NIODeadline, reader: Reader
+        _ method: WebMethod, _ target: WebTarget, to address: IPAddress, until deadline: NIODeadline, reader: Reader
     ) async throws -> Reader {
         guard let socket = address.socketAddress(port: target.port) else { throw WebFault.unreachable }
         let left = deadline - .now()
@@ -152,7 +157,7 @@ package final class WebClient: Sendable {
                     try pipeline.addHandlers([
                         HTTPRequestEncoder(),
                         ByteToMessageHandler(HTTPResponseDecoder(leftOverBytesStrategy: .dropBytes, limitConfiguration: Self.decoder)),
-                        WebExchange(target, reader, deadline, promise),
+                        WebExchange(method, target, reader, deadline, promise),
                     ])
                 }
             }
@@ -167,6 +172,7 @@ private final class WebExchange<Reader: WebResponseReader>: ChannelInboundHandle
     typealias InboundIn = HTTPClientResponsePart
     typealias OutboundOut = HTTPClientRequestPart
 
+    private let method: WebMethod
     private let target: WebTarget
     private let deadline: NIODeadline
     private var reader: Reader
@@ -175,7 +181,10 @@ private final class WebExchange<Reader: WebResponseReader>: ChannelInboundHandle
     private var timer: Scheduled<Void>?
     private var hasHead = false
 
-    init(_ target: WebTarget, _ reader: Reader, _ deadline: NIODeadline, _ promise: EventLoopPromise<Reader>) {
+    init(
+        _ method: WebMethod, _ target: WebTarget, _ reader: Reader, _ deadline: NIODeadline, _ promise: EventLoopPromise<Reader>
+    ) {
+        self.method = method
         self.target = target
         self.reader = reader
         self.deadline = deadline
@@ -195,7 +204,7 @@ private final class WebExchange<Reader: WebResponseReader>: ChannelInboundHandle
             "Host": target.authority, "User-Agent": "Hexlist/\(ProtocolLimits.appVersion)", "Accept": "text/html, */*;q=0.1",
             "Accept-Encoding": "identity", "Connection": "close",
         ]
-        let head = HTTPRequestHead(version: .http1_1, method: .GET, uri: target.resource, headers: headers)
+        let head = HTTPRequestHead(version: .http1_1, method: method == .get ? .GET : .HEAD, uri: target.resource, headers: headers)
         context.write(wrapOutboundOut(.head(head)), promise: nil)
         context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)
     }

@@ -113,6 +113,7 @@ struct ShowCommand: AsyncParsableCommand {
             let about = [link.linkDescription, service, link.unread == false ? "read" : ""].filter { !$0.isEmpty }.joined(separator: " · ")
             if !about.isEmpty { try output.line("\(rest)\(about)") }
             try show(link.tags, link.note, output, indent: rest)
+            if let dead = link.dead { try output.line("\(rest)\(MineText.dead(dead))") }
             if let reason = link.notOpened { try output.line("\(rest)not clickable: \(reason)") }
             if let before = link.before { try output.line("\(rest)\(LinkList.earlier(before))") }
         }

@@ -128,7 +128,7 @@ enum HexText {
     /// Returns the cell for the contents of a hex in a list: the number and size of its files, at all levels, or else the number of its
     /// links.
     static func contents(_ hex: HexJSON) -> Table.Cell {
-        guard let files = hex.files, files > 0 else { return Table.Cell(count: hex.linkCount) }
+        guard let files = hex.files, files > 0 else { return MineText.count(hex.linkCount, dead: hex.deadLinks ?? 0) }
         let others = hex.linkCount + (hex.linksInside ?? 0) - files
         let links = others > 0 ? ", \(HumanText.grouped(others)) \(others == 1 ? "link" : "links")" : ""
         return Table.Cell(FileText.size(files, hex.fileBytes ?? 0) + links)

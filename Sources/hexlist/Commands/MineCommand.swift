@@ -39,7 +39,7 @@ struct MineCommand: AsyncParsableCommand {
             """,
         subcommands: [
             MineListCommand.self, MineAddCommand.self, MineEditCommand.self, MineTagCommand.self, MineMoveCommand.self,
-            MineRemoveCommand.self, MineRestoreCommand.self, MineBinCommand.self,
+            MineCheckCommand.self, MineRemoveCommand.self, MineRestoreCommand.self, MineBinCommand.self,
         ], defaultSubcommand: MineListCommand.self)
 }
 
@@ -59,7 +59,7 @@ struct MineListCommand: AsyncParsableCommand {
     var hex: String?
 
     /// The names of the subcommands of `mine`, used to suggest one for a typo.
-    private static let subcommands = ["list", "add", "edit", "tag", "move", "rm", "restore", "bin"]
+    private static let subcommands = ["list", "add", "edit", "tag", "move", "check", "rm", "restore", "bin"]
 
     func validate() throws {
         if let hex, HexID(argument: hex) == nil {
@@ -96,7 +96,8 @@ struct MineListCommand: AsyncParsableCommand {
         for child in children {
             let inside = child.inside.hexes
             table.add([
-                Table.Cell(String(child.id)), Table.Cell(count: child.links.count), Table.Cell(count: inside, none: "–"),
+                Table.Cell(String(child.id)),
+                MineText.count(child.links.count, dead: child.links.count { $0.dead != nil }), Table.Cell(count: inside, none: "–"),
                 Table.Cell(HexText.title(child) ?? "", minimum: 16),
             ])
         }

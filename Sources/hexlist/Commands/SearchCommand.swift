@@ -10,8 +10,8 @@ struct SearchCommand: AsyncParsableCommand {
             All words must occur in the description, in the URL, description, tags or note of a link, or in the name or alias of the \
             sender. Upper and lower case and accents do not matter. `word*` matches words that begin with it, `'"two words"'` a phrase, \
             `one OR other` one of both, `'words -without'` excludes a word. Filters: `host:example.org` with its subdomains, \
-            `tag:recipes`, `from:PEER`, `is:unread`, `is:read`, `color:teal`, `service:Dropbox`. An address finds its other spellings \
-            too. Words that begin with `-` go after `--`: `hexlist search lake -- -draft`. Hexes from strangers are only searched with --in held.
+            `tag:recipes`, `from:PEER`, `is:unread`, `is:read`, `is:dead`, `color:teal`, `service:Dropbox`. An address finds its other \
+            spellings too. Words that begin with `-` go after `--`: `hexlist search lake -- -draft`. Hexes from strangers are only searched with --in held.
 
             With --links each result is a link. Its hex counts too: `recipes cake` finds a link about cake in the hex "Recipes".
             """)
@@ -125,8 +125,9 @@ enum SearchText {
         ]
     }
 
-    /// Returns the text around the match in a note or in tags, which no other column shows.
+    /// Returns the mark of a dead link, or else the text around the match in a note or in tags, which no other column shows.
     private static func match(_ link: ListedLinkJSON) -> String {
+        if let dead = link.dead { return MineText.dead(dead) }
         guard let match = link.match, ["note", "tags"].contains(match.field) else { return "" }
         return match.before + match.found + match.after
     }
@@ -162,7 +163,7 @@ enum SearchText {
             return field.count > 1 && field.dropLast().allSatisfy(\.isLetter) ? field : nil
         }
         if let field = fields.first {
-            let filters = "`host:`, `tag:`, `from:`, `is:unread`, `color:` and `service:`"
+            let filters = "`host:`, `tag:`, `from:`, `is:unread`, `is:dead`, `color:` and `service:`"
             text += " Unknown filter `\(TerminalText.clean(field, columns: 20))`; the filters are \(filters)."
         }
         return isHeld ? text : text + " Use --in held to search hexes from strangers."

@@ -1,0 +1,111 @@
+import HexlistAPI
+import HexlistModel
+import HexlistTransport
+import NIOCore
+
+/// The requests that find out whether the page of a link exists: HEAD, then GET if the server refuses HEAD; redirects lead to further
+/// requests. Pure: the caller sends the requests.
+struct PageProbe: Sendable, Equatable {
+    enum Result: Sendable, Equatable {
+        case reachable(status: Int)
+        /// The server answered that there is no such page, also to GET: 404 or 410.
+        case dead(status: Int)
+        /// Neither of both is certain. Programs are often refused pages that people can open, and faults pass.
+        case unclear(LinkCheckReason, status: Int?)
+        /// No page that may be requested.
+        case skipped(LinkCheckReason)
+    }
+
+    enum Step: Sendable, Equatable {
+        /// `target` is to be requested next, with `method`.
+        case request
+        /// The same request is to be sent again after this time, in which its host gets no requests.
+        case wait(Duration)
+        case end(Result)
+    }
+
+    /// Maximum time for which a server may postpone a request with `Retry-After`. Links of a server that needs longer stay unclear.
+    static let maximumWait = Duration.seconds(30)
+    /// The wait if a server with too many requests names none.
+    private static let defaultWait = 10
+
+    private(set) var target: WebTarget
+    private(set) var method = WebMethod.head
+    private var redirects = 0
+    private var hasWaited = false
+
+    /// - Returns: `nil` if the link is not one of a web page.
+    init?(_ url: String) {
+        guard let target = WebTarget(url) else { return nil }
+        self.target = target
+    }
+
+    /// Returns the step after a response.
+    mutating func step(after response: PageProbeResponse) -> Step {
+        let status = response.status
+        if let location = response.location {
+            redirects += 1
+            guard redirects <= TitleFetch.maximumRedirects, let next = target.redirected(to: location) else {
+                return .end(.unclear(.redirects, status: status))
+            }
+            target = next
+            return .request
+        }
+        if status == 429 || status == 503 && response.retryAfter != nil {
+            let seconds = response.retryAfter ?? Self.defaultWait
+            guard !hasWaited, seconds <= Int(Self.maximumWait.components.seconds) else { return .end(.unclear(.busy, status: status)) }
+            hasWaited = true
+            return .wait(.seconds(seconds))
+        }
+        if (200..<400).contains(status) { return .end(.reachable(status: status)) }
+        if method == .head {
+            method = .get
+            return .request
+        }
+        switch status {
+        case 404, 410: return .end(.dead(status: status))
+        case 400..<500: return .end(.unclear(.refused, status: status))
+        default: return .end(.unclear(.serverFault, status: status))
+        }
+    }
+
+    /// Returns the result after a request without a response.
+    static func result(after fault: WebFault) -> Result {
+        switch fault {
+        case .addressNotAllowed: .skipped(.ownNetwork)
+        case .noAddress: .unclear(.noAddress, status: nil)
+        case .unreachable: .unclear(.unreachable, status: nil)
+        case .tls: .unclear(.tls, status: nil)
+        case .notHTTP: .unclear(.notHTTP, status: nil)
+        case .timeout: .unclear(.timeout, status: nil)
+        }
+    }
+}
+
+/// The header of a response to a probe. The body is not read.
+struct PageProbeResponse: WebResponseReader, Equatable {
+    private(set) var status = 0
+    /// The target of a redirect.
+    private(set) var location: String?
+    /// The seconds after which the server accepts requests again. A date counts as longer than `PageProbe.maximumWait`.
+    private(set) var retryAfter: Int?
+
+    init() {}
+
+    init(status: Int, location: String? = nil, retryAfter: String? = nil) {
+        received(status: status, location: location, retryAfter: retryAfter)
+    }
+
+    mutating func received(status: Int, fields: WebFields) -> Bool {
+        received(status: status, location: fields["Location"], retryAfter: fields["Retry-After"])
+        return false
+    }
+
+    private mutating func received(status: Int, location: String?, retryAfter: String?) {
+        self.status = status
+        if [301, 302, 303, 307, 308].contains(status) { self.location = location }
+        self.retryAfter = retryAfter.map { text in Int(text).map { max(0, $0) } ?? .max }
+    }
+
+    mutating func received(body: ByteBufferView) -> Bool { false }
+}
