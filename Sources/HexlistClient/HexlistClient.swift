@@ -95,6 +95,21 @@ extension HexlistClient {
     }
 }
 
+// Feed addresses.
+extension HexlistClient {
+    /// Makes an address from which feed readers of this machine read links. Only this reply has the address.
+    public func addFeed(_ request: FeedRequest) async throws -> FeedAddressJSON {
+        try await connection.call(.POST, "/v1/feeds", body: request.jsonBytes)
+    }
+
+    public func feeds() async throws -> [FeedAddressJSON] {
+        let page: Page<FeedAddressJSON> = try await connection.call(.GET, "/v1/feeds")
+        return page.items
+    }
+
+    public func removeFeed(_ id: Int64) async throws -> ChangedJSON { try await connection.call(.DELETE, "/v1/feeds/\(id)") }
+}
+
 // Backup.
 extension HexlistClient {
     /// Downloads a backup. Calls `body` with each chunk in order, and the total size in bytes. The backup is complete only if this returns

@@ -44,7 +44,8 @@ struct DaemonRun: Sendable {
         let server = SocketService(api: api, settings: settings.api, socket: socket, group: group) { eventSink.yield(.listening) }
         let services = ServiceGroup(
             configuration: .init(
-                services: [server, PageService(api: api), GuestService(api: api, port: guestPort), titles], logger: quietLogger))
+                services: [server, PageService(api: api), FeedService(api: api), GuestService(api: api, port: guestPort), titles],
+                logger: quietLogger))
         try await withThrowingTaskGroup(of: Void.self) { tasks in
             tasks.addTask {
                 do {

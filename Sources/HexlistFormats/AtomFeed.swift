@@ -1,4 +1,4 @@
-import HexlistModel
+public import HexlistModel
 
 /// A feed of links in the Atom format (RFC 4287).
 public struct AtomFeed: Sendable {
@@ -64,6 +64,21 @@ public struct AtomFeed: Sendable {
             lines.append("</entry>")
         }
         return (lines + ["</feed>", ""]).joined(separator: "\n")
+    }
+
+    /// Returns the id of the entry of a link. Other spellings of its address, and other feeds of the machine, have the same id.
+    public static func linkID(_ url: String, machine: PeerID) -> String {
+        id("link", [String(decoding: AddressIdentity.of(Array(url.utf8)), as: UTF8.self)], machine)
+    }
+
+    /// Returns the id of a feed.
+    /// - Parameter parts: what distinguishes it from other feeds of the machine: search, hex, sender, place, state; empty if not given.
+    public static func feedID(_ parts: [String], machine: PeerID) -> String { id("feed", parts, machine) }
+
+    /// Returns a tag URI (RFC 4151).
+    private static func id(_ kind: String, _ parts: [String], _ machine: PeerID) -> String {
+        let path = parts.map { PercentEncoding.encode($0) }.joined(separator: "/")
+        return "tag:\(machine.description.lowercased()).hexlist.invalid,2026:\(kind)/\(path)"
     }
 
     private static func element(_ name: String, _ text: String) -> String { "<\(name)>\(MarkupText.escaped(text))</\(name)>" }

@@ -74,7 +74,7 @@ public struct TestDaemon: Sendable {
             let server = LocalServer.service(api: api, settings: settings, socket: socket, group: group) { isRunning.finish() }
             let services = ServiceGroup(
                 configuration: .init(
-                    services: [server, PageService(api: api), GuestService(api: api, port: guestPort)],
+                    services: [server, PageService(api: api), FeedService(api: api), GuestService(api: api, port: guestPort)],
                     logger: logger))
             let client = HexlistClient(socketPath: socket, replySeconds: Self.patience)
             try await withThrowingTaskGroup(of: Void.self) { tasks in

@@ -45,6 +45,7 @@ import Yams
         Value("DoctorReport.steps", DoctorStep.self), Value("Peer", PeerView.self), Value("Peer.endpoints", EndpointView.self),
         Value("Hex", HexJSON.self), Value("Link", LinkJSON.self), Value("HexInside", ChildJSON.self), Value("Saved", SavedHexesJSON.self),
         Value("BinnedHex", BinnedHexJSON.self), Value("DeadLink", DeadLinkJSON.self), Value("CheckedLink", CheckedLinkJSON.self),
+        Value("FeedRequest", FeedRequest.self), Value("FeedAddress", FeedAddressJSON.self),
         Value("MineCheckProgress", MineCheckProgress.self), Value("MineCheckResult", MineCheckResult.self),
         Value("MineEdit", MineEditRequest.self), Value("LinkEdit", LinkEdit.self), Value("Match", MatchJSON.self),
         Value("EarlierLink", EarlierLinkJSON.self), Value("ListedLink", ListedLinkJSON.self), Value("Status.search", SearchState.self),

@@ -33,6 +33,7 @@ struct APIContext: Sendable {
     /// Allows one check of links at a time, so that no host gets more requests at once.
     let checks = RequestSlots(1)
     let page = PageListener()
+    let feeds = FeedListener()
     let titles = TitleSignal()
 
     /// The running node, which changes when the identity is rotated. Read it once per operation.

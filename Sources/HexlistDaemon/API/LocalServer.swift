@@ -157,6 +157,7 @@ enum LocalServer {
         DoctorRoutes(api: api).add(to: router)
         EventRoutes(api: api).add(to: router)
         PageRoutes(api: api).add(to: router)
+        FeedRoutes(api: api).add(to: router)
         InvitationRoutes(api: api).add(to: router)
         DropRoutes(api: api).add(to: router)
     }

@@ -32,7 +32,7 @@ struct PageGate: Sendable {
         ("/v1/pairings", .get), ("/v1/pairings", .post), ("/v1/pairings", .delete), ("/v1/pairings/{peer}/confirm", .post),
         ("/v1/pairings/{peer}/reject", .post),
         ("/v1/sends", .post), ("/v1/uploads", .post), ("/v1/drafts/{draft}", .get), ("/v1/drafts/{draft}/offer", .post),
-        ("/v1/autostart", .delete),
+        ("/v1/autostart", .delete), ("/v1/feeds", .get), ("/v1/feeds", .post), ("/v1/feeds/{id}", .delete),
         ("/v1/invitations", .get), ("/v1/invitations", .post), ("/v1/invitations/{id}", .get), ("/v1/invitations/{id}", .delete),
         ("/v1/drops", .get), ("/v1/drops", .post), ("/v1/drops/{drop}", .delete),
         ("/v1/outbox", .get), ("/v1/outbox/{id}", .get), ("/v1/outbox/{id}/retry", .post),

@@ -1,6 +1,6 @@
 // My Hexlist: saved hexes as a tree. Hexes are moved by dragging them, or with a dialog.
 import { call, callLines, faultOf, query } from './api.js';
-import { h, icon, mark, setMark, head, clean, count, wholeTime, toast, button, buttons, ask, choice, dialog, showFault, setChildren } from './dom.js';
+import { h, icon, mark, setMark, head, clean, count, when, wholeTime, toast, copy, button, buttons, ask, choice, dialog, showFault, setChildren } from './dom.js';
 import { View, searchField } from './list.js';
 import { matchText, subject, title, sizes, hexBody, hexPage, nothingFound, openable, openAll, deleteLater, isBeingDeleted, copyButton, counts, showHits } from './hexes.js';
 import { compose, linksIn } from './compose.js';
@@ -92,7 +92,7 @@ export class MineView extends View {
   constructor() {
     const chooser = h('input', { type: 'file', hidden: true, 'aria-label': 'File to import', accept: '.html,.htm,.json,.ndjson,.csv,.md,.opml,.xml,.xbel,.txt', onchange: () => { const [file] = chooser.files; chooser.value = ''; if (file) this.importFile(file); } });
     super({
-      title: 'My Hexlist', sign: 'mine', reads: 'The hex', tools: [button('Import…', () => chooser.click(), '.link'), button('Export…', () => this.exportDialog(), '.link'), button('Check links…', () => this.checkDialog(), '.link'), button('New…', () => compose({ into: null }))],
+      title: 'My Hexlist', sign: 'mine', reads: 'The hex', tools: [button('Import…', () => chooser.click(), '.link'), button('Export…', () => this.exportDialog(), '.link'), button('Check links…', () => this.checkDialog(), '.link'), button('Feeds…', () => this.feedDialog(), '.link'), button('New…', () => compose({ into: null }))],
       list: { height: 40, row: () => nodeRow(this), key: ({ node }) => node.id, isTree: true },
     });
     Object.assign(this, { open: new Set(), nodes: [], inside: new Map() });
@@ -142,6 +142,29 @@ export class MineView extends View {
       refused.length && `${refused.length} could not be imported`, skipped && `${count(skipped, 'entry', 'entries')} without a link skipped`].filter(Boolean);
     toast(`Imported “${clean(file.name)}”: ${parts.join(', ') || 'nothing new'}.`, { time: 9000 });
     this.refresh();
+  }
+
+  /** Makes, lists and removes addresses from which feed readers of this machine read links. */
+  feedDialog() {
+    const selected = this.list.item()?.node, search = this.input.value.trim();
+    const feeds = [[{}, 'All of My Hexlist'], search && [{ text: search, location: 'mine' }, `Search “${search.slice(0, 30)}”`], selected && [{ hex: selected.id }, `“${subject(selected).slice(0, 30)}”`]].filter(Boolean);
+    let wanted = feeds.at(-1)[0];
+    const what = h('div'), list = h('ul.links');
+    const draw = () => what.replaceChildren(choice(feeds, wanted, (value) => { wanted = value; draw(); }));
+    if (feeds.length > 1) draw();
+    const show = async () => {
+      const page = await ask('GET', '/v1/feeds');
+      if (page) list.replaceChildren(...page.items.map((feed) => h('li', h('div.link-text', h('span', { dir: 'auto' }, clean(feed.title)), h('div.under', h('span', `made ${when(feed.createdAt)}`), h('span', feed.usedAt ? `read ${when(feed.usedAt)}` : 'never read'))),
+        h('div.tools', button('Remove', async () => { if (await ask('DELETE', `/v1/feeds/${feed.id}`, undefined, 'Feed address removed.')) show(); })))));
+    };
+    dialog('Feeds', () => [h('p', 'A feed reader on this machine can read links from an address. It works until you remove it.'), what,
+      buttons(button('Copy feed address', async () => {
+        const feed = await ask('POST', '/v1/feeds', wanted);
+        if (!feed) return;
+        await copy(feed.url);
+        show();
+      }, '.strong')), list]);
+    show();
   }
 
   /** Asks which links to check, and checks whether their pages still exist. */

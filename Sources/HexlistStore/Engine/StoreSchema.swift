@@ -59,6 +59,7 @@ enum StoreSchema {
         ("25 links that wait for a title", { try $0.execute(sql: wantedTitles) }),
         ("26 drop tokens", { try $0.execute(sql: DropToken.schema) }),
         ("27 dead links", { try $0.execute(sql: DeadLink.schema) }),
+        ("28 feed addresses", { try $0.execute(sql: FeedAddress.schema) }),
     ]
 
     static let migrator: DatabaseMigrator = {

@@ -74,7 +74,7 @@ extension StoreReader {
     }
 
     /// Returns the links of a hex, then those of its inner hexes.
-    func links(of hex: HexSummary) throws -> [ListedLink] {
+    public func links(of hex: HexSummary) throws -> [ListedLink] {
         guard let detail = try self.hex(hex.id) else { return [] }
         let content = detail.content
         let hexes = [(hex.id, content.links[...])] + content.children.indices.map { (detail.childIDs[$0], content.links(of: $0)) }

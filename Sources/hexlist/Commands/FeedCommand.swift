@@ -13,7 +13,10 @@ struct FeedCommand: AsyncParsableCommand {
             hexlist feed --hex 7 >folder.xml
 
             Words are those of `hexlist search --links`. Without words it prints the newest links of My Hexlist, or of another place with \
-            --in. Run it from a timer to keep a file for a feed reader up to date. Links with the same address are one entry.
+            --in. Links with the same address are one entry.
+
+            --address prints an address of this feed for feed readers of this machine, such as `http://127.0.0.1:24400/feed/…`. Whoever \
+            has it, and runs as your user, can read the feed until you remove it.
             """)
 
     @OptionGroup var common: CommonOptions
@@ -33,11 +36,28 @@ struct FeedCommand: AsyncParsableCommand {
     @Option(name: [.customShort("n"), .long], help: ArgumentHelp("Maximum number of links; 0 for all.", valueName: "n"))
     var limit = 100
 
+    @Flag(help: "Print an address of this feed, for feed readers of this machine.")
+    var address = false
+
+    @Flag(help: "List the addresses.")
+    var list = false
+
+    @Option(help: ArgumentHelp("Remove the address with this number.", valueName: "n"))
+    var remove: Int64?
+
     @Argument(help: "The words to search for.")
     var text: [String] = []
 
     func validate() throws {
-        if common.json { throw ValidationError("A feed is XML. For JSON use `hexlist search --links --json`.") }
+        let isFeed = !address && !list && remove == nil
+        if common.json, isFeed { throw ValidationError("A feed is XML. For JSON use `hexlist search --links --json`.") }
+        if [address, list, remove != nil].count(where: \.self) > 1 { throw ValidationError("Give one of --address, --list and --remove.") }
+        if list || remove != nil, !text.isEmpty || hex != nil || from != nil || place != nil || unread {
+            throw ValidationError("--list and --remove go with no words and filters.")
+        }
+        if address, from != nil || unread {
+            throw ValidationError("--address goes with words: use `from:PEER` and `is:unread` instead of --from and --unread.")
+        }
         if limit < 0 { throw ValidationError("--limit needs a number of at least 0.") }
         if hex != nil, !text.isEmpty || from != nil || place != nil || unread {
             throw ValidationError("--hex prints all links of one hex: leave out words and other filters.")
@@ -47,12 +67,15 @@ struct FeedCommand: AsyncParsableCommand {
     func run() async throws {
         let words = text.joined(separator: " ")
         if !words.isEmpty { _ = try SearchExpression(parsing: words) }
+        if list { return try await listAddresses() }
+        if let remove { return try await removeAddress(remove) }
+        if address { return try await addAddress(words) }
         try await common.withClient { client in
             let status = try await client.status()
             var feed = AtomFeed(
-                id: Self.id(
-                    "feed", [words, hex.map { "\($0.value)" } ?? "", from ?? "", place?.rawValue ?? "", unread ? "unread" : ""], status.uuid
-                ),
+                id: AtomFeed.feedID(
+                    [words, hex.map { "\($0.value)" } ?? "", from ?? "", place?.rawValue ?? "", unread ? "unread" : ""],
+                    machine: status.uuid),
                 title: words.isEmpty
                     ? place == nil || place == .mine ? "My Hexlist" : "Hexlist: \(place?.rawValue ?? "")" : "Hexlist: \(words)",
                 author: status.name, entries: [])
@@ -65,6 +88,47 @@ struct FeedCommand: AsyncParsableCommand {
                 feed.entries = try await entries(words, status.uuid, client)
             }
             print(feed.xml, terminator: "")
+        }
+    }
+
+    private func addAddress(_ words: String) async throws {
+        let output = common.output
+        let request = FeedRequest(hex: hex?.value, text: words.isEmpty ? nil : words, location: place?.rawValue)
+        let added = try await common.withClient { try await $0.addFeed(request) }
+        if output.json {
+            try output.object(added)
+        } else {
+            try output.line(added.url ?? "")
+            StandardError.note("To remove it: `hexlist feed --remove \(added.id)`.")
+        }
+        try output.flush()
+    }
+
+    private func listAddresses() async throws {
+        let output = common.output
+        let addresses = try await common.withClient { try await $0.feeds() }
+        if output.json {
+            for address in addresses { try output.object(address) }
+        } else if addresses.isEmpty {
+            StandardError.note("There are no feed addresses. To make one: `hexlist feed --address`.")
+        } else {
+            var table = Table(["N", "MADE", "READ", "FEED"])
+            for address in addresses {
+                table.add([
+                    Table.Cell(String(address.id)), Table.Cell(HumanText.moment(address.createdAt), .faint),
+                    Table.Cell(address.usedAt.map { HumanText.moment($0) } ?? "never", .faint), Table.Cell(address.title, minimum: 16),
+                ])
+            }
+            try output.table(table)
+        }
+        try output.flush()
+    }
+
+    private func removeAddress(_ id: Int64) async throws {
+        try await common.reportCount {
+            try await $0.removeFeed(id)
+        } as: { _ in
+            "Feed address \(id) removed."
         }
     }
 
@@ -95,7 +159,8 @@ struct FeedCommand: AsyncParsableCommand {
         _ machine: PeerID
     ) -> AtomFeed.Entry {
         AtomFeed.Entry(
-            id: id(url, machine), url: url, title: title, updated: "\(time)", author: sender?.listed(columns: 200) ?? "",
+            id: AtomFeed.linkID(url, machine: machine), url: url, title: title, updated: "\(time)",
+            author: sender?.listed(columns: 200) ?? "",
             note: note ?? "", categories: tags ?? [])
     }
 
@@ -107,16 +172,5 @@ struct FeedCommand: AsyncParsableCommand {
             children.flatMap { entries($0.links) + inside($0.children ?? []) }
         }
         return entries(hex.links ?? []) + inside(hex.children ?? [])
-    }
-
-    /// Returns the id of the entry of a link. Other spellings of the address and other feeds of this machine have the same id.
-    static func id(_ url: String, _ machine: PeerID) -> String {
-        id("link", [String(decoding: AddressIdentity.of(Array(url.utf8)), as: UTF8.self)], machine)
-    }
-
-    /// Returns a tag URI (RFC 4151).
-    private static func id(_ kind: String, _ parts: [String], _ machine: PeerID) -> String {
-        let path = parts.map { PercentEncoding.encode($0) }.joined(separator: "/")
-        return "tag:\(machine.description.lowercased()).hexlist.invalid,2026:\(kind)/\(path)"
     }
 }

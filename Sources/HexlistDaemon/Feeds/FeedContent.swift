@@ -1,0 +1,64 @@
+import HexlistAPI
+import HexlistFormats
+import HexlistModel
+import HexlistNode
+import HexlistStore
+
+/// Makes the feed of an address from the store.
+struct FeedContent: Sendable {
+    /// Maximum number of links of a feed. Readers keep the entries that they have read before.
+    static let links = 100
+
+    let api: APIContext
+
+    /// Returns the feed as XML.
+    /// - Throws: `.notFound` if its hex was deleted.
+    func xml(of address: FeedAddress) async throws -> String {
+        let (uuid, name) = (api.node.id, await api.node.nameAndPort().name)
+        let (links, subject) = try await links(of: address.content)
+        var parts = ["", "", "", "", ""]  // the same as those of `hexlist feed`: search, hex, sender, place, state
+        switch address.content {
+        case .hex(let id): parts[1] = String(id)
+        case .search(let text, let location): (parts[0], parts[3]) = (text, location?.rawValue ?? "")
+        case .newest(let location): parts[3] = location.rawValue
+        }
+        let entries = links.map { link in
+            AtomFeed.Entry(
+                id: AtomFeed.linkID(String(decoding: link.url, as: UTF8.self), machine: uuid),
+                url: String(decoding: link.url, as: UTF8.self),
+                title: String(decoding: link.description, as: UTF8.self), updated: "\(Timestamp(milliseconds: link.hex.receivedAt))",
+                author: link.hex.peerLabel?.text(columns: 200) ?? "", note: link.annotations.note, categories: link.annotations.tags)
+        }
+        return AtomFeed(
+            id: AtomFeed.feedID(parts, machine: uuid), title: Self.title(address.content, subject: subject), author: name, entries: entries
+        ).xml
+    }
+
+    private func links(of content: FeedAddress.Content) async throws -> (links: [ListedLink], subject: String?) {
+        switch content {
+        case .hex(let id):
+            return try await api.store.read { reader in
+                guard let hex = try reader.hex(id)?.summary else { throw HexlistError.noHex(id) }
+                return (Array(try reader.links(of: hex).prefix(Self.links)), hex.subject)
+            }
+        case .search(let text, let location):
+            var filter = try await api.searchFilter(text)
+            filter.location = location
+            let wanted = filter
+            return (try await api.store.readWithIndex { try $0.searchLinks(wanted, limit: Self.links) }.hits.map(\.link), nil)
+        case .newest(let location):
+            let filter = HexFilter(location: location)
+            return (try await api.store.read { try $0.linkPage(filter, unique: false, limit: Self.links) }.items, nil)
+        }
+    }
+
+    /// - Parameter subject: the subject of the hex; `nil` for other feeds, and after the hex was deleted.
+    static func title(_ content: FeedAddress.Content, subject: String?) -> String {
+        switch content {
+        case .hex(let id): subject ?? "Hex \(id)"
+        case .search(let text, _): "Hexlist: \(text)"
+        case .newest(.mine): "My Hexlist"
+        case .newest(let location): "Hexlist: \(location.rawValue)"
+        }
+    }
+}

@@ -1,0 +1,63 @@
+import Crypto
+import HTTPTypes
+import HexlistAPI
+import HexlistModel
+import HexlistStore
+import Hummingbird
+import NIOCore
+
+/// Handles requests to the feed listener: `GET /feed/KEY`, which reads one feed, and nothing else.
+struct FeedGate: Sendable {
+    let api: APIContext
+    let port: Int
+
+    private static let prefix = "/feed/"
+
+    /// Returns the digest of a key that is stored for its address.
+    static func digest(of key: String) -> [UInt8] { Array(SHA256.hash(data: Array(key.utf8))) }
+
+    /// Returns the address with a key.
+    static func url(port: Int, key: String) -> String { "http://127.0.0.1:\(port)\(prefix)\(key)" }
+
+    func respond(to request: Request) async -> Response {
+        var response: Response
+        do {
+            response = try await answer(request)
+        } catch {
+            response = APIReply.failure(ReplyMiddleware.fault(error, at: Self.prefix, api.logger))
+        }
+        // A browser shows a feed as it is, and no other site may load it.
+        for (name, value) in [
+            ("content-security-policy", "default-src 'none'; sandbox"), ("referrer-policy", "no-referrer"),
+            ("x-content-type-options", "nosniff"), ("cross-origin-resource-policy", "same-origin"), ("cache-control", "private, no-cache"),
+        ] {
+            if let name = HTTPField.Name(name) { response.headers[name] = value }
+        }
+        return response
+    }
+
+    private func answer(_ request: Request) async throws -> Response {
+        // The check of the Host header protects against DNS rebinding.
+        guard ["127.0.0.1:\(port)", "localhost:\(port)"].contains(request.head.authority) else {
+            throw HexlistError(.forbidden, "Feeds are only at http://127.0.0.1:\(port)/.")
+        }
+        guard request.method == .get || request.method == .head else { throw HexlistError(.methodNotAllowed, "A feed takes GET.") }
+        let path = request.uri.path
+        let now = Timestamp.now.milliseconds
+        guard path.hasPrefix(Self.prefix),
+            let address = try await api.store.useFeedAddress(
+                keyDigest: Self.digest(of: String(path.dropFirst(Self.prefix.count))), at: now)
+        else {
+            throw HexlistError(.notFound, "There is no feed at this address.", hint: "It may have been removed: `hexlist feed --list`.")
+        }
+        let xml = try await FeedContent(api: api).xml(of: address)
+        let tag = "\"\(Hexadecimal.encode(SHA256.hash(data: Array(xml.utf8)).prefix(16)).lowercased())\""
+        var headers: HTTPFields = [.contentType: "application/atom+xml; charset=utf-8", .eTag: tag]
+        if request.headers[values: .ifNoneMatch].contains(where: { $0.contains(tag) }) {
+            headers[.contentType] = nil
+            return Response(status: .notModified, headers: headers)
+        }
+        let bytes = request.method == .head ? ByteBuffer() : ByteBuffer(string: xml)
+        return Response(status: .ok, headers: headers, body: ResponseBody(byteBuffer: bytes))
+    }
+}
