@@ -111,6 +111,13 @@ let package = Package(
             dependencies: [
                 "HexlistModel", "HexlistWire", "HexlistTransport", "HexlistEventLoop", .product(name: "NIOCore", package: "swift-nio"),
             ], swiftSettings: settings),
+        .target(
+            name: "HexlistMQTT",
+            dependencies: [
+                "HexlistModel", "HexlistTransport", .product(name: "DequeModule", package: "swift-collections"),
+                .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOPosix", package: "swift-nio"),
+                .product(name: "NIOSSL", package: "swift-nio-ssl"), .product(name: "NIOTLS", package: "swift-nio"),
+            ], swiftSettings: settings),
         .target(name: "HexlistAPI", dependencies: ["HexlistModel", "HexlistJSON"], swiftSettings: settings),
         .target(
             name: "HexlistDelivery",
@@ -139,7 +146,7 @@ let package = Package(
             name: "HexlistNode",
             dependencies: [
                 "HexlistModel", "HexlistSystem", "HexlistJSON", "HexlistFiles", "HexlistWire", "HexlistEnvelope", "HexlistDiscovery",
-                "HexlistStore", "HexlistTransport", "HexlistLocalSend", "HexlistFormats",
+                "HexlistStore", "HexlistTransport", "HexlistLocalSend", "HexlistFormats", "HexlistMQTT",
                 "HexlistAPI", "HexlistEventLoop", "HexlistSession", "HexlistDelivery", "HexlistTransfers",
                 .product(name: "CoreMetrics", package: "swift-metrics"),
                 .product(name: "NIOCore", package: "swift-nio"),
@@ -151,7 +158,8 @@ let package = Package(
         .target(
             name: "HexlistDaemon",
             dependencies: [
-                "HexlistModel", "HexlistSystem", "HexlistJSON", "HexlistFiles", "HexlistWire", "HexlistDiscovery", "HexlistStore",
+                "HexlistModel", "HexlistSystem", "HexlistJSON", "HexlistFiles", "HexlistWire", "HexlistEnvelope", "HexlistDiscovery",
+                "HexlistStore",
                 "HexlistTransfers", "HexlistNode", "HexlistDelivery",
                 "HexlistAPI",
                 "HexlistRclone", "HexlistFormats", "HexlistPage",
@@ -188,7 +196,8 @@ let package = Package(
         .executableTarget(
             name: "hexlist",
             dependencies: [
-                "HexlistClient", "HexlistModel", "HexlistJSON", "HexlistAPI", "HexlistWire", "HexlistSystem", "HexlistDoctor",
+                "HexlistClient", "HexlistModel", "HexlistJSON", "HexlistAPI", "HexlistWire", "HexlistEnvelope", "HexlistSystem",
+                "HexlistDoctor",
                 "HexlistFormats",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "NIOCore", package: "swift-nio"),
@@ -277,6 +286,12 @@ let package = Package(
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),
             ], swiftSettings: settings),
         .testTarget(
+            name: "HexlistMQTTTests",
+            dependencies: [
+                "HexlistMQTT", "HexlistModel", "TestSupport",
+                .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOPosix", package: "swift-nio"),
+            ], swiftSettings: settings),
+        .testTarget(
             name: "HexlistDeliveryTests",
             dependencies: [
                 "HexlistDelivery", "HexlistEventLoop", "HexlistModel", "TestSupport", .product(name: "Logging", package: "swift-log"),
@@ -300,7 +315,8 @@ let package = Package(
             name: "HexlistNodeTests",
             dependencies: [
                 "HexlistDelivery", "HexlistNode", "HexlistTransfers", "HexlistAPI", "HexlistEnvelope", "HexlistEventLoop", "HexlistFiles",
-                "HexlistJSON", "HexlistLocalSend", "HexlistSession", "HexlistStore", "HexlistTransport", "HexlistWire", "HexlistDiscovery",
+                "HexlistJSON", "HexlistLocalSend", "HexlistSession", "HexlistMQTT", "HexlistStore", "HexlistTransport", "HexlistWire",
+                "HexlistDiscovery",
                 "HexlistModel",
                 "TestSupport",
                 .product(name: "Crypto", package: "swift-crypto"),
@@ -310,7 +326,8 @@ let package = Package(
         .testTarget(
             name: "HexlistAPITests",
             dependencies: [
-                "HexlistAPI", "HexlistDaemon", "HexlistClient", "HexlistNode", "HexlistPage", "HexlistStore", "HexlistWire", "HexlistModel",
+                "HexlistAPI", "HexlistDaemon", "HexlistClient", "HexlistNode", "HexlistPage", "HexlistStore", "HexlistWire",
+                "HexlistEnvelope", "HexlistModel",
                 "HexlistJSON", "DaemonTestSupport", "TestSupport", .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "NIOPosix", package: "swift-nio"), .product(name: "Yams", package: "Yams"),
             ], swiftSettings: settings),
@@ -325,7 +342,8 @@ let package = Package(
             name: "HexlistDaemonTests",
             dependencies: [
                 "HexlistDaemon", "HexlistClient", "HexlistAPI", "HexlistNode", "HexlistStore", "HexlistTransport", "HexlistDiscovery",
-                "HexlistDNS", "HexlistModel", "HexlistJSON", "HexlistFiles", "HexlistSystem", "HostileTexts", "DaemonTestSupport",
+                "HexlistDNS", "HexlistMQTT", "HexlistModel", "HexlistJSON", "HexlistFiles", "HexlistSystem", "HostileTexts",
+                "DaemonTestSupport",
                 "TestSupport",
                 .product(name: "CoreMetrics", package: "swift-metrics"),
                 .product(name: "Hummingbird", package: "hummingbird"),
@@ -340,7 +358,8 @@ let package = Package(
         .testTarget(
             name: "HexlistCommandTests",
             dependencies: [
-                "hexlist", "HexlistAPI", "HexlistJSON", "HexlistModel", "HexlistSystem",
+                "hexlist", "HexlistAPI", "HexlistEnvelope", "HexlistJSON", "HexlistModel", "HexlistSystem",
+                .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "NIOCore", package: "swift-nio"),
             ],

@@ -25,6 +25,7 @@
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <sys/timex.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
 #include <time.h>
@@ -247,6 +248,21 @@ static int watch(const char *folder, uint32_t events) {
 int hexlist_watch_folder(const char *folder) { return watch(folder, IN_DELETE | IN_MOVED_FROM | IN_DELETE_SELF | IN_MOVE_SELF); }
 
 int hexlist_watch_additions(const char *folder) { return watch(folder, IN_MOVED_TO | IN_CLOSE_WRITE); }
+
+int hexlist_is_on_network(const char *path) {
+    struct statfs status;
+    if (statfs(path, &status) != 0) return 0;
+    switch ((uint32_t)status.f_type) {
+    case 0x6969:      // NFS_SUPER_MAGIC
+    case 0xFF534D42:  // CIFS
+    case 0xFE534D42:  // SMB2
+    case 0x65735546:  // FUSE_SUPER_MAGIC
+    case 0x01021997:  // V9FS_MAGIC
+        return 1;
+    default:
+        return 0;
+    }
+}
 
 int hexlist_lock_file(int file) {
     struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};

@@ -26,7 +26,7 @@ public enum LocalAPI {
     /// Maximum bytes of a line in the reply to a bulk stream.
     public static let replyLineBytes = 1 << 20
     /// Maximum bytes of a roster, and maximum number of its peers. Each line has at most `bodyBytes`.
-    public static let rosterBytes = 16 << 20
+    public static let rosterBytes = 32 << 20
     public static let rosterEntries = 10_000
     /// Maximum sum of the weights (`HexContent.weight`) of the hexes of one import. It bounds the temporary file and the time of the
     /// transaction.

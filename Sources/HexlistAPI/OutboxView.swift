@@ -15,6 +15,10 @@ public struct OutboxView: JSONShape, Sendable, Equatable {
     /// The condition that the row waits for; `nil` if it does not wait.
     public var waitingFor: ForwardCompatibleEnum<OutboxWait>?
     public var nextAttemptAt: Timestamp?
+    /// The route on which the row was posted last, with the time and the number of posts; `nil` if it was not posted.
+    public var via: String?
+    public var postedAt: Timestamp?
+    public var posts: Int?
     public var lastError: String?
     /// The error code of a rejected or failed row, as in `SendOutcome`.
     public var code: String?

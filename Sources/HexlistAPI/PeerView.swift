@@ -42,13 +42,16 @@ public struct PeerView: JSONShape, Sendable, Equatable {
     public var fetchTo: ForwardCompatibleEnum<PeerFetchTarget>?
     /// Maximum number of links of a hex that are opened in the browser when it arrives; `nil` for none.
     public var openLinks: Int?
+    /// The routes that may be used for the peer: `none`, or their names separated by spaces; `nil` for any.
+    public var routes: String?
 
     public init(
         uuid: PeerID?, kind: PeerKind = .hexlist, name: String, alias: String? = nil, state: State, reason: String? = nil,
         why: String? = nil, trust: Trust,
         fingerprint: Fingerprint? = nil, version: String? = nil, boot: BootNonce? = nil, endpoints: [EndpointView] = [],
         lastSeen: Timestamp? = nil, unread: Int = 0, groups: [String] = [], receive: PeerReceive = .inbox, notify: Bool = true,
-        fetchLimit: Int64? = nil, fetchedToday: Int64? = nil, fetchTo: PeerFetchTarget = .cache, openLinks: Int = 0
+        fetchLimit: Int64? = nil, fetchedToday: Int64? = nil, fetchTo: PeerFetchTarget = .cache, openLinks: Int = 0,
+        routes: RouteSelection = .any
     ) {
         self.uuid = uuid
         self.kind = kind == .hexlist ? nil : ForwardCompatibleEnum(kind)
@@ -71,6 +74,7 @@ public struct PeerView: JSONShape, Sendable, Equatable {
         self.fetchedToday = fetchLimit == nil ? nil : fetchedToday
         self.openLinks = openLinks == 0 ? nil : openLinks
         self.fetchTo = fetchLimit == nil || fetchTo == .cache ? nil : ForwardCompatibleEnum(fetchTo)
+        self.routes = routes == .any ? nil : routes.text
     }
 
     public var label: PeerDisplayName { PeerDisplayName(uuid: uuid?.description, name: name, alias: alias, trust: trust.text) }

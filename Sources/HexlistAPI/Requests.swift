@@ -42,13 +42,15 @@ extension PeerChange: JSONCoded {
             $0.member("fetchTo", fetchTo?.rawValue)
             $0.member("openLinks", openLinks)
             $0.member("pin", pin)
+            $0.member("routes", routes?.text)
         }
     }
 
     public init(json: JSONValue) throws(JSONFault) {
-        let object = try JSONObject(json, allowing: ["alias", "receive", "notify", "fetchLimit", "fetchTo", "openLinks", "pin"])
+        let object = try JSONObject(
+            json, allowing: ["alias", "receive", "notify", "fetchLimit", "fetchTo", "openLinks", "pin", "routes"])
         guard !object.names.isEmpty else {
-            throw JSONFault("`alias`, `receive`, `notify`, `fetchLimit`, `fetchTo`, `openLinks` or `pin` is missing")
+            throw JSONFault("`alias`, `receive`, `notify`, `fetchLimit`, `fetchTo`, `openLinks`, `pin` or `routes` is missing")
         }
         let alias: NullIfNone<String>? = try object.given("alias")
         let receive: PeerReceive? = try Self.word("receive", in: object)
@@ -61,9 +63,14 @@ extension PeerChange: JSONCoded {
         }
         let pin: String? = try object.given("pin")
         guard pin?.utf8.count ?? 0 <= Self.pinBytes else { throw JSONFault("`pin`: at most \(Self.pinBytes) bytes are expected") }
+        let text: String? = try object.given("routes")
+        let routes = try text.map { text throws(JSONFault) -> RouteSelection in
+            guard let routes = RouteSelection(text) else { throw JSONFault("`routes`: any, none, or names of routes are expected") }
+            return routes
+        }
         self.init(
             alias: alias.map { .set($0.wrappedValue) } ?? .unchanged, receive: receive, notify: try object.given("notify"),
-            fetchLimit: limit, fetchTo: target, openLinks: openLinks, pin: pin)
+            fetchLimit: limit, fetchTo: target, openLinks: openLinks, pin: pin, routes: routes)
     }
 
     private static func word<Word: RawRepresentable & CaseIterable>(

@@ -16,14 +16,16 @@ public struct RosterPeer: JSONShape, Sendable, Equatable {
     @LeftOutEmpty public var addresses: [String]
     /// The names of the groups that the peer is in.
     @LeftOutEmpty public var groups: [String]
+    /// The card of a trusted peer, in base64: the public keys for its mailboxes.
+    public var card: String?
 
     private enum CodingKeys: String, RequestKey {
-        case uuid, kind, fingerprint, name, alias, trust, addresses, groups
+        case uuid, kind, fingerprint, name, alias, trust, addresses, groups, card
     }
 
     public init(
         uuid: String, kind: String? = nil, fingerprint: String, name: String, alias: String? = nil, trust: String, addresses: [String] = [],
-        groups: [String] = []
+        groups: [String] = [], card: String? = nil
     ) {
         self.uuid = uuid
         self.kind = kind
@@ -33,6 +35,7 @@ public struct RosterPeer: JSONShape, Sendable, Equatable {
         self.trust = trust
         self.addresses = addresses
         self.groups = groups
+        self.card = card
     }
 }
 

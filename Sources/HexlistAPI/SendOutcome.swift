@@ -13,6 +13,9 @@ public struct SendOutcome: JSONCoded, Sendable, Equatable {
     /// The condition that the row waits for, as in `OutboxView`; set only if the send timed out before the outcome.
     public var waitingFor: ForwardCompatibleEnum<OutboxWait>?
     public var nextAttemptAt: Timestamp?
+    /// The route on which the row was posted last, and the time; `nil` if it was not posted.
+    public var via: String?
+    public var postedAt: Timestamp?
     /// The reason why the peer refused the hex: an error code of the protocol.
     public var code: String?
     public var message: String?
@@ -50,6 +53,8 @@ public struct SendOutcome: JSONCoded, Sendable, Equatable {
         if earlier { json.member("earlier", true) }
         json.member("waitingFor", waitingFor)
         json.member("nextAttemptAt", nextAttemptAt)
+        json.member("via", via)
+        json.member("postedAt", postedAt)
         json.member("code", code)
         json.member("message", message)
         json.member("files", files)
@@ -65,6 +70,8 @@ public struct SendOutcome: JSONCoded, Sendable, Equatable {
         earlier = try object.optional("earlier") ?? false
         waitingFor = try object.optional("waitingFor")
         nextAttemptAt = try object.optional("nextAttemptAt")
+        via = try object.optional("via")
+        postedAt = try object.optional("postedAt")
         code = try object.optional("code")
         message = try object.optional("message")
         files = try object.optional("files")

@@ -35,6 +35,8 @@ public struct StatusJSON: JSONShape, Sendable, Equatable {
     public var configurationFault: String?
     /// Hooks that cannot run, and hooks whose last run failed.
     @LeftOutEmpty public var hookFaults: [HookFault]
+    /// Routes that do not work, or on which envelopes were dropped.
+    @LeftOutEmpty public var routeProblems: [RouteProblem]
     public var stateFolder: String
     /// The state of the search index; `nil` from an older daemon.
     public var search: SearchState?
@@ -46,7 +48,7 @@ public struct StatusJSON: JSONShape, Sendable, Equatable {
     private enum CodingKeys: String, CodingKey {
         case version, uuid, name, announce, fingerprint, pid, port, uptimeSeconds, avahi, identity, domains, peers, ghosts, inbox, unread,
             held
-        case outbox, storeBytes, storeFault, configurationFault, hookFaults, stateFolder, search, drops
+        case outbox, storeBytes, storeFault, configurationFault, hookFaults, routeProblems, stateFolder, search, drops
         case localSend = "localsend"
     }
 
@@ -54,8 +56,8 @@ public struct StatusJSON: JSONShape, Sendable, Equatable {
         version: String, uuid: PeerID, name: String, announce: Bool? = true, fingerprint: Fingerprint, pid: Int, port: Int,
         uptimeSeconds: Int, avahi: DiscoveryStatus, identity: IdentityJSON? = IdentityJSON(state: .own), domains: [DomainStatus] = [],
         peers: Int, ghosts: Int, inbox: Int? = nil, unread: Int, held: Int, outbox: [OutboxState: Int], storeBytes: Int64,
-        storeFault: String? = nil, configurationFault: String? = nil, hookFaults: [HookFault] = [], stateFolder: String,
-        search: SearchState? = nil, localSend: LocalSendStatus? = nil, drops: Int? = nil
+        storeFault: String? = nil, configurationFault: String? = nil, hookFaults: [HookFault] = [], routeProblems: [RouteProblem] = [],
+        stateFolder: String, search: SearchState? = nil, localSend: LocalSendStatus? = nil, drops: Int? = nil
     ) {
         self.version = version
         self.uuid = uuid
@@ -78,6 +80,7 @@ public struct StatusJSON: JSONShape, Sendable, Equatable {
         self.storeFault = storeFault
         self.configurationFault = configurationFault
         self.hookFaults = hookFaults
+        self.routeProblems = routeProblems
         self.stateFolder = stateFolder
         self.search = search
         self.localSend = localSend

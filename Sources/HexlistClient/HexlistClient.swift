@@ -28,6 +28,9 @@ public struct HexlistClient: Sendable {
     /// Returns the configuration that the daemon uses.
     public func configuration() async throws -> ConfigurationJSON { try await connection.call(.GET, "/v1/config") }
 
+    /// Returns this machine's card and certificate.
+    public func ownKeys() async throws -> OwnKeys { try await connection.call(.GET, "/v1/identity") }
+
     /// Replaces the identity of this machine by a new one. Returns once the daemon uses it.
     public func rotateIdentity() async throws -> StatusJSON { try await connection.call(.POST, "/v1/identity/rotate") }
 
@@ -179,13 +182,25 @@ extension HexlistClient {
     ///   - fetchTo: the destination of automatic downloads; `nil` for no change.
     ///   - openLinks: maximum number of links of a hex that are opened in the browser, 0 for none; `nil` for no change.
     ///   - pin: the PIN that a device requires, empty for none; `nil` for no change.
+    ///   - routes: the routes that may be used for the peer; `nil` for no change.
     public func setPeer(
         _ peer: String, receive: PeerReceive? = nil, notify: Bool? = nil, fetchLimit: Int64? = nil, fetchTo: PeerFetchTarget? = nil,
-        openLinks: Int? = nil, pin: String? = nil
+        openLinks: Int? = nil, pin: String? = nil, routes: RouteSelection? = nil
     ) async throws -> PeerView {
         let change = PeerChange(
-            receive: receive, notify: notify, fetchLimit: fetchLimit, fetchTo: fetchTo, openLinks: openLinks, pin: pin)
+            receive: receive, notify: notify, fetchLimit: fetchLimit, fetchTo: fetchTo, openLinks: openLinks, pin: pin, routes: routes)
         return try await connection.call(.PATCH, Self.path(peer), body: change.jsonBytes)
+    }
+
+    /// Returns the routes in the order in which they are used.
+    public func routes() async throws -> [RouteView] {
+        let page: Page<RouteView> = try await connection.call(.GET, "/v1/routes")
+        return page.items
+    }
+
+    /// Posts a letter to this machine itself on a route, and waits until it comes back.
+    public func testRoute(_ name: String) async throws -> RouteTest {
+        try await connection.call(.POST, "/v1/routes/\(PercentEncoding.encode(name))/test")
     }
 
     public func groups() async throws -> [GroupView] {

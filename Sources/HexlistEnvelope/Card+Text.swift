@@ -8,8 +8,20 @@ extension Card {
 
     /// Reads `text`; `nil` for any other text.
     public init?(text: String) {
-        guard text.utf8.starts(with: Self.textPrefix.utf8) else { return nil }
+        guard Self.isText(text) else { return nil }
         guard let bytes = Base64URL.decode(text.utf8.dropFirst(Self.textPrefix.utf8.count).prefix(2 * Self.byteCount)) else { return nil }
+        self.init(bytes: bytes)
+    }
+
+    /// Whether a text begins like a card, even if the rest is damaged.
+    public static func isText(_ text: String) -> Bool { text.utf8.starts(with: textPrefix.utf8) }
+
+    /// The form in JSON: base64 with padding.
+    public var base64: String { Base64.encode(bytes) }
+
+    /// Reads `base64`; `nil` for any other text.
+    public init?(base64: String) {
+        guard let bytes = Base64.decode(base64, count: Self.byteCount) else { return nil }
         self.init(bytes: bytes)
     }
 }

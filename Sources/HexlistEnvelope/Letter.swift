@@ -48,6 +48,18 @@ public struct Letter: Sendable, Equatable {
         max(plaintextSizes.lowerBound, Padme.paddedLength(of: headBytes + payload))
     }
 
+    /// Maximum bytes of all frames of a letter, with the four bytes of each frame's length, for envelopes of a limited size.
+    /// - Parameter bytes: the maximum size of the envelope; greater ones than `Envelope.sizes` count as their end.
+    public static func maximumPayloadBytes(inEnvelopeOf bytes: Int) -> Int {
+        var (fitting, tooLong) = (0, maximumPayloadBytes + 1)
+        // The padded size grows with the payload, so the limit is found by bisection.
+        while tooLong - fitting > 1 {
+            let middle = (fitting + tooLong) / 2
+            if plaintextSize(payload: middle) + Envelope.overhead <= bytes { fitting = middle } else { tooLong = middle }
+        }
+        return fitting
+    }
+
     static func payload(_ frames: [[UInt8]]) -> [UInt8] {
         var payload: [UInt8] = []
         payload.reserveCapacity(frames.reduce(0) { $0 + 4 + $1.count })

@@ -1,3 +1,5 @@
+internal import CLinux
+
 #if canImport(Glibc)
     internal import Glibc
 #endif
@@ -24,6 +26,9 @@ public struct MailboxFolder: Sendable {
         /// Seconds since the last modification, by this machine's clock.
         public var age: Int
     }
+
+    /// - Throws: `FileFault` if the folder cannot be opened.
+    public func check() throws { _ = try Descriptor.open(path, O_RDONLY | O_DIRECTORY) }
 
     /// Creates a mailbox if it is missing, and removes temporary files of interrupted writes.
     /// - Throws: `FileFault`.
@@ -102,10 +107,14 @@ public struct MailboxFolder: Sendable {
     }
 
     /// Removes a file, if it exists.
-    public func remove(_ name: String, in mailbox: String) {
-        guard let folder = try? open(mailbox) else { return }
-        _ = folder.use { unlinkat($0, name, 0) }
+    /// - Returns: whether the file is gone.
+    public func remove(_ name: String, in mailbox: String) -> Bool {
+        guard let folder = try? open(mailbox) else { return false }
+        return folder.use { unlinkat($0, name, 0) } == 0 || errno == ENOENT
     }
+
+    /// Whether the folder is on a file system whose changes by other machines the kernel does not report: NFS, SMB, FUSE or 9P.
+    public var isOfNetwork: Bool { hexlist_is_on_network(path) != 0 }
 
     private func open(_ mailbox: String) throws(FileFault) -> Descriptor {
         guard !mailbox.isEmpty, !mailbox.hasPrefix("."), !mailbox.utf8.contains(UInt8(ascii: "/")) else { throw .notFound }

@@ -2,6 +2,10 @@
 public enum OutboxWait: String, Sendable, CaseIterable {
     /// The peer is offline.
     case peer
+    /// The peer is offline, and no route takes the row at the moment.
+    case route
+    /// The row was posted on a route, and the peer has not confirmed it.
+    case receipt
     /// Two machines use the same identity, either the peer's or this machine's.
     case conflict
     /// The peer is being dialled; there is no session yet.

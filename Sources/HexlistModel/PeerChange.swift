@@ -25,9 +25,12 @@ public struct PeerChange: Sendable, Equatable {
     /// Highest value of `openLinks`.
     public static let mostOpenLinks = 6
 
+    /// The routes that may be used for the peer; `nil` for no change.
+    public var routes: RouteSelection?
+
     public init(
         alias: Alias = .unchanged, receive: PeerReceive? = nil, notify: Bool? = nil, fetchLimit: Int64? = nil,
-        fetchTo: PeerFetchTarget? = nil, openLinks: Int? = nil, pin: String? = nil
+        fetchTo: PeerFetchTarget? = nil, openLinks: Int? = nil, pin: String? = nil, routes: RouteSelection? = nil
     ) {
         self.alias = alias
         self.receive = receive
@@ -36,5 +39,6 @@ public struct PeerChange: Sendable, Equatable {
         self.fetchTo = fetchTo
         self.openLinks = openLinks
         self.pin = pin
+        self.routes = routes
     }
 }

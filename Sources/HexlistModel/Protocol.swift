@@ -71,6 +71,8 @@ public enum ProtocolLimits {
     public static let messageBytes = 512
     public static let nameBytes = 256
     public static let wordBytes = 64
+    /// Bytes of a card in base64.
+    public static let cardTextBytes = 1_840
     /// Maximum elements of a list in a `Hello`. The decoder ignores further ones.
     public static let helloElements = 64
     /// Maximum nesting depth of JSON objects and arrays in a frame.

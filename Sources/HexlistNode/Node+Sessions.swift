@@ -35,7 +35,7 @@ extension Node {
             features: [DialBack.feature, ProtocolLimits.treeFeature, ProtocolLimits.filesFeature],
             maxFrameBytes: trusted
                 ? max(configuration.limits.frameBytes, ProtocolLimits.trustedFrameBytes) : configuration.limits.strangerFrameBytes,
-            window: ProtocolLimits.windowFrames)
+            window: ProtocolLimits.windowFrames, card: trusted ? envelopes.cardText : nil)
     }
 
     // MARK: Hiding
@@ -79,6 +79,7 @@ extension Node {
                 "address": "\(session.connection.remoteAddress)",
             ])
         registry.remember(peer, fingerprint: fingerprint, hello: hello, version: version, session: session, self)
+        registry.rememberCard(hello.card, of: fingerprint, self)
         // The source address of an inbound session is shown, but cannot be dialled.
         let info = SessionInfo(
             peer: peer, boot: peerBoot, name: hello.name, version: version, endpoint: session.dialled?.endpoint ?? session.source,
@@ -111,6 +112,7 @@ extension Node {
     func sessionUpdated(_ session: PeerSession, hello: Hello) {
         guard let peer = session.peer, links[peer] != nil else { return }
         deliver { $0.mayAcceptMore(session, to: peer, $1) }
+        registry.rememberCard(hello.card, of: session.connection.peerFingerprint, self)
         let before = finder.directory.provenName(of: peer)
         finder.apply(.renamed(peer, name: hello.name), self)
         guard finder.directory.provenName(of: peer).map({ !$0.utf8.elementsEqual((before ?? "").utf8) }) ?? false else { return }
@@ -146,7 +148,7 @@ extension Node {
     static let alertBytes = ProtocolLimits.messageBytes
     static let strangerAlertBytes = 160
 
-    /// Sends a Hello with the current name and the peer's frame limit, if either changed.
+    /// Sends a Hello with the current name, the peer's frame limit and, to a trusted peer, this machine's card, if one of them changed.
     /// - Parameter always: whether to send it without a change too.
     func sendHello(_ session: PeerSession, always: Bool = false) {
         guard session.peer != nil, session.connection.isTLS else { return }
@@ -203,7 +205,7 @@ extension Node {
         if others.isEmpty {
             links[peer]?.hasRecordedAlert = false
             transfers.peerWent(peer)
-            folderRoute?.peerWent(peer, self)
+            routes.sender.peerWent(peer, self)
             registry.rememberSeen(peer, self)
         }
         duplicates.challengeAgain(others.filter { !$0.machine.isClosed })

@@ -29,6 +29,7 @@ public actor Node {
     private nonisolated let executor: any SerialExecutor
 
     nonisolated let transport: PeerTransport
+    nonisolated let envelopes: EnvelopeCoder
     public internal(set) var configuration: NodeConfiguration
     var port = 0
     public internal(set) var isStopping = false
@@ -49,9 +50,8 @@ public actor Node {
     public nonisolated let outbox: Outbox
     /// Files between this machine and its peers.
     public nonisolated let transfers: FileTransfers
-    /// `nil` without a configured folder.
-    let folderRoute: FolderRoute?
     let devices: Devices
+    let routes: RouteCoordinator
     private var wallTimes: MonotonicToWallClock
     nonisolated let watchers = Watchers()
 
@@ -95,15 +95,11 @@ public actor Node {
         transport = try PeerTransport(
             identity: identity, eventLoop: eventLoop, limits: TransportLimits(configuration),
             acceptsPlain: configuration.acceptsPlain, plainHTTP: plainHTTP, metrics: metrics.transport, logger: logger)
+        envelopes = try EnvelopeCoder(identity: identity, boot: boot)
         outbox = Outbox(
             store, configuration, on: eventLoop, clocks, watchers: watchers, metrics: metrics,
             logger: logger)
-        if let folder = configuration.mailbox.folder {
-            folderRoute = try FolderRoute(
-                path: folder, configuration.mailbox, identity: identity, boot: boot, on: eventLoop, clocks)
-        } else {
-            folderRoute = nil
-        }
+        routes = RouteCoordinator(configuration.routes, envelopes, identity, startedAt: clocks.now) { DeadlineTimer(on: eventLoop, clocks) }
         let host = TransfersNode()
         transfers = FileTransfers(
             TransfersConfiguration(configuration), node: host, identity: identity, store: store, transport: transport, remotes: remotes,
@@ -139,10 +135,8 @@ public actor Node {
         finder.start(publishing: announcement()) { [weak self] event in self?.onLoop { $0.discovered(event) } }
         await devices.start(self)
         maintenance.start(self)
-        if let folderRoute {
-            let peers = records.map(\.peer)
-            folderRoute.start(try await store.read { [id] in try FolderRoute.postings($0, of: id, for: peers) }, self)
-        }
+        let peers = records.map(\.peer)
+        routes.start(try await store.read { [id] in try RouteSender.postings($0, of: id, for: peers) }, self)
         try await transfers.start(fetchingFrom: records.filter { $0.fetchLimit != nil }.map(\.peer))
         logger.info("node started", metadata: ["peer.id": "\(id)", "port": "\(port)"])
     }
@@ -183,8 +177,8 @@ public actor Node {
         await outbox.stop()
         await pairingDriver.stop(self)
         maintenance.stop()
-        folderRoute?.stop()
         await devices.stop(self)
+        routes.stop()
         sessions.stop()
         registry.stop()
         await finder.stop(self)
@@ -198,7 +192,7 @@ public actor Node {
         logger.info("node stopped")
     }
 
-    /// Applies the settings that can change at run time: name, announce, receiveFrom, peers, limits, files.
+    /// Applies the settings that can change at run time: name, announce, receiveFrom, peers, routes, limits, files.
     public func reconfigure(_ configuration: NodeConfiguration) async {
         let old = self.configuration
         self.configuration.name = configuration.name
@@ -208,6 +202,8 @@ public actor Node {
         self.configuration.limits = configuration.limits
         self.configuration.files = configuration.files
         self.configuration.files.cacheFolder = old.files.cacheFolder  // needs a restart
+        self.configuration.routes.list = configuration.routes.list
+        if configuration.routes.list != old.routes.list { routes.configure(configuration.routes.list, self) }
         transport.setLimits(TransportLimits(configuration))
         transfers.reconfigure(TransfersConfiguration(self.configuration))
         if configuration.peers != old.peers {
@@ -239,6 +235,20 @@ public actor Node {
     /// Runs `work` isolated to the node, for callers outside the actor that need several of its members.
     nonisolated func perform<Value: Sendable>(_ work: @Sendable (isolated Node) async throws -> Value) async rethrows -> Value {
         try await work(self)
+    }
+
+    /// Runs blocking work on the file threads.
+    /// - Parameter completion: called on the node's loop, unless the node stops.
+    func onFileThreads<Value: Sendable>(
+        _ work: @escaping @Sendable () throws -> Value,
+        then completion: @escaping @Sendable (Result<Value, any Error>, isolated Node) -> Void
+    ) {
+        transport.fileThreads.run(on: eventLoop, work).whenComplete { [weak self] result in
+            self?.assumeIsolated { node in
+                guard !node.isStopping else { return }
+                completion(result, node)
+            }
+        }
     }
 
     // MARK: Watching

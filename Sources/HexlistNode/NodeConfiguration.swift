@@ -1,3 +1,4 @@
+public import HexlistMQTT
 public import HexlistModel
 
 /// A peer that is configured by its address.
@@ -27,9 +28,9 @@ public struct NodeConfiguration: Sendable {
     public var announce = true
     public var receiveFrom: ReceivePolicy = .held
     public var peers: [StaticPeer] = []
-    public var mailbox = Mailbox()
     /// `nil` for a node without LocalSend, as in tests.
     public var localSend: LocalSend?
+    public var routes = Routes()
     public var limits = Limits()
     public var send = Send()
     public var outbox = Outbox()
@@ -103,17 +104,15 @@ public struct NodeConfiguration: Sendable {
         public init() {}
     }
 
-    /// The folder in which envelopes wait for peers that are away.
-    public struct Mailbox: Sendable, Equatable {
-        /// The user's name for the folder.
-        public var name = ""
-        /// The absolute path of a folder that is shared with other machines; `nil` for none.
-        public var folder: String?
+    /// The routes for hexes to peers that are away.
+    public struct Routes: Sendable, Equatable {
+        /// In the order in which they are used.
+        public var list: [RouteConfiguration] = []
         /// The time for which a peer has to be away before hexes are put into its mailbox.
         public var awayTime = Duration.seconds(60)
         /// The same time after a start of the node. Shorter, because sessions open within seconds.
         public var startTime = Duration.seconds(10)
-        /// The delay after hexes were queued or a file arrived, so that several share an envelope.
+        /// The delay after hexes were queued or an envelope arrived, so that several share an envelope or a receipt.
         public var batchTime = Duration.seconds(2)
 
         public init() {}
@@ -138,5 +137,53 @@ public struct NodeConfiguration: Sendable {
         public var bytes = 2 << 30
 
         public init() {}
+    }
+}
+
+/// A configured route: `NAME=/folder` or `NAME=mqtts://…`.
+public struct RouteConfiguration: Sendable, Equatable {
+    public enum Place: Sendable, Equatable {
+        /// The absolute path of a shared folder.
+        case folder(String)
+        case broker(MQTTAddress)
+
+        /// The place for people, without the names of secret files.
+        var text: String {
+            switch self {
+            case .folder(let path): path
+            case .broker(let address): address.place
+            }
+        }
+    }
+
+    /// The user's name for the route, 1 to 32 letters, digits, `-` and `_`.
+    public var name: String
+    public var place: Place
+
+    public init(name: String, place: Place) {
+        self.name = name
+        self.place = place
+    }
+
+    /// Parses the configured text; `nil` for any other. `any` and `none` are no names, because `peer set --route` has them as words.
+    public init?(_ text: String) {
+        let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+        guard parts.count == 2, RouteSelection.isName(parts[0]) else { return nil }
+        name = parts[0]
+        if let address = MQTTAddress(parts[1]) {
+            place = .broker(address)
+        } else if parts[1].utf8.first == UInt8(ascii: "/"), parts[1].utf8.count < 4_096, !parts[1].utf8.contains(0) {
+            place = .folder(parts[1])
+        } else {
+            return nil
+        }
+    }
+
+    /// The configured text.
+    public var text: String {
+        switch place {
+        case .folder(let path): "\(name)=\(path)"
+        case .broker(let address): "\(name)=\(address.text)"
+        }
     }
 }

@@ -1,6 +1,7 @@
 public import CoreMetrics
 public import HexlistAPI
 import HexlistDiscovery
+import HexlistEnvelope
 import HexlistModel
 import HexlistSession
 import HexlistTransport
@@ -26,6 +27,9 @@ public struct NodeMetrics: Sendable {
     private let refused: [RefusalCode: Counter]
     private let sent: [SentLabel: Counter]
     private let probes: [ProbeLabel: Counter]
+    private let posted: Counter
+    private let arrived: Counter
+    private let dropped: [EnvelopeFault.Reason: Counter]
 
     /// - Parameter factory: creates the instruments; by default nothing is measured.
     public init(_ factory: any MetricsFactory = NOOPMetricsHandler.instance) {
@@ -36,6 +40,9 @@ public struct NodeMetrics: Sendable {
         refused = Self.counters("hexlist_hexes_refused_total", "code", factory)
         sent = Self.counters("hexlist_hexes_sent_total", "result", factory)
         probes = Self.counters("hexlist_probes_total", "result", factory)
+        posted = Counter(label: "hexlist_envelopes_posted_total", factory: factory)
+        arrived = Counter(label: "hexlist_envelopes_received_total", factory: factory)
+        dropped = Self.counters("hexlist_envelopes_dropped_total", "reason", factory)
     }
 
     private static func counters<Word: CaseIterable & Hashable & RawRepresentable<String>>(
@@ -46,6 +53,15 @@ public struct NodeMetrics: Sendable {
                 ($0, Counter(label: label, dimensions: [(dimension, $0.rawValue)], factory: factory))
             })
     }
+
+    /// Counts an envelope that a route accepted.
+    func envelopePosted() { posted.increment() }
+
+    /// Counts an envelope of a trusted peer.
+    func envelopeArrived() { arrived.increment() }
+
+    /// Counts an envelope that was removed unopened.
+    func dropped(_ reason: EnvelopeFault.Reason) { dropped[reason]?.increment() }
 
     /// Counts the accepted hexes of a batch. Refused ones are counted with their receipt.
     func received(_ results: [DeliveryResult]) {

@@ -21,6 +21,7 @@ public struct NodeStatus: Sendable, Equatable {
     /// The number of ghosts, except those with the reason `self` or `duplicate`.
     public var ghosts: Int
     public var localSend: LocalSendStatus
+    public var routeProblems: [RouteProblem]
 }
 
 extension DomainStatus {
@@ -30,6 +31,9 @@ extension DomainStatus {
 }
 
 extension Node {
+    /// The public keys of this machine.
+    public nonisolated var ownKeys: OwnKeys { OwnKeys(uuid: id, card: envelopes.card.text, certificate: identity.certificatePEM) }
+
     /// A summary of the node's state.
     public func status() -> NodeStatus {
         let rows = finder.directory.listing()
@@ -40,6 +44,7 @@ extension Node {
             discovery: DiscoveryStatus(state: backend?.state ?? .starting, message: backend?.message), conflict: conflicts.message(self),
             domains: finder.domains.sorted { $0.key < $1.key }.map(DomainStatus.init),
             peers: rows.count { $0.state == .verified } + devices.directory.listing(now: clocks.now).count { $0.state == .verified },
-            ghosts: rows.count(where: \.isOddGhost), localSend: devices.status(self))
+            ghosts: rows.count(where: \.isOddGhost), localSend: devices.status(self),
+            routeProblems: routes.views(self).compactMap { view in view.problem.map { RouteProblem(route: view.name, message: $0) } })
     }
 }

@@ -1,5 +1,6 @@
 import HexlistAPI
 import HexlistDiscovery
+import HexlistEnvelope
 import HexlistEventLoop
 import HexlistModel
 import HexlistSession
@@ -186,6 +187,32 @@ final class PeerRegistry {
                 node.registry.rememberName(session, node)
             }
         }
+    }
+
+    /// Stores the card from a Hello of a trusted key, for envelopes while the peer is away. A damaged card, one of another key and one
+    /// that is not newer than the stored one are ignored.
+    func rememberCard(_ text: String?, of key: Fingerprint?, _ node: isolated Node) {
+        guard let text, let card = Card(base64: text), card.fingerprint == key else { return }
+        rememberCard(card, node)
+    }
+
+    func rememberCard(_ card: Card, _ node: isolated Node) {
+        let key = card.fingerprint
+        guard trust(of: key) == .trusted, records[key.peerID]?.card.map({ $0.serial < card.serial }) ?? true, card.isSignatureValid else {
+            return
+        }
+        node.store.setCard(PeerCard(bytes: card.bytes, serial: card.serial), of: key) { [logger = node.logger] result in
+            guard case .failure(let error) = result else { return }
+            logger.error("card could not be recorded", metadata: ["peer.id": "\(key.peerID)", "error": "\(error)"])
+        }
+    }
+
+    /// The card of a trusted peer; `nil` if none arrived yet.
+    func card(of peer: PeerID) -> Card? {
+        guard let record = records[peer], record.trust == .trusted, let card = record.card.flatMap({ Card(bytes: $0.bytes) }),
+            card.fingerprint == record.fingerprint
+        else { return nil }
+        return card
     }
 
     /// - Parameter notifies: whether watchers are notified.

@@ -91,6 +91,7 @@ public struct Peers: Sendable {
             await node.registry.reload(node)
             if let pin = change.pin { node.devices.pinChanged(to: pin.isEmpty ? nil : pin, of: peer, node) }
             if change.receive != nil { node.capacityNotifier.mayAcceptMore(node) }
+            if change.routes != nil { node.routes.sender.queued(for: [peer], again: [], node) }
             node.notifyWatchers()
             return node.peerList.view(of: peer) ?? before
         }
@@ -153,6 +154,7 @@ extension Node {
     func trustChanged(of peer: PeerID, to trust: Trust) {
         applyTrust(trust, toSessionsOf: peer)
         capacityNotifier.forget(peer)
+        routes.sender.queued(for: [peer], again: [], self)
         if trust == .trusted {
             capacityNotifier.notify(peer, self)
             deliver { $0.trustBegan(peer, $1) }
@@ -168,7 +170,9 @@ extension Node {
             case .blocked: endBlocked(session)
             // The session is ended, because it has the memory and rate limits of a trusted peer.
             case .stranger where session.machine.isTrusted: session.act { $0.end(.idle, &$1) }
-            case .stranger, .trusted: sendHello(session)
+            case .stranger, .trusted:
+                sendHello(session)
+                registry.rememberCard(session.machine.peerHello?.card, of: session.connection.peerFingerprint, self)
             }
         }
     }

@@ -169,12 +169,12 @@ public final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
     /// Refuses a step of a pairing. Several refusals are coalesced into one `cancel`.
     public func refuse(_ pairing: Pairing) { machine.refusePairing(pairing) }
 
-    /// Applies a change of trust, and sends another Hello if this machine's name or the peer's frame limit changed.
+    /// Applies a change of trust, and sends another Hello if this machine's name, its card or the peer's frame limit changed.
     /// - Parameter always: whether to send the Hello even without a change, so that a peer that was refused temporarily tries again.
     public func sendHello(_ hello: Hello, isTrusted: Bool, always: Bool = false) {
         act { machine, actions in
             machine.setTrusted(isTrusted)
-            machine.resendHello(name: hello.name, maxFrameBytes: hello.maxFrameBytes, always: always, &actions)
+            machine.resendHello(name: hello.name, maxFrameBytes: hello.maxFrameBytes, card: hello.card, always: always, &actions)
         }
         table.setStrangerRate(of: self)
         table.shareAmongStrangers()

@@ -84,6 +84,9 @@ public struct Identity: Sendable {
     /// Key and certificate as PEM. Secret: they allow anyone to act as this installation.
     public var pemBytes: [UInt8] { Array(pem.utf8) }
 
+    /// The certificate as PEM, without the key.
+    public var certificatePEM: String { PEMDocument(type: Self.certificateType, derBytes: certificate).pemString + "\n" }
+
     /// Creates an identity that is not stored.
     public static func ephemeral() throws -> Identity {
         try make(key: P256.Signing.PrivateKey())

@@ -55,10 +55,12 @@ public struct Hello: Sendable, Equatable {
     public var maxFrameBytes: Int
     /// Maximum unacknowledged frames that the sender accepts, 1 … 65 536.
     public var window: Int
+    /// The sender's card in base64, as received; `nil` if there is none. Sent to trusted peers only.
+    public var card: String?
 
     public init(
         uuid: PeerID?, name: String, boot: BootNonce?, protocols: [Int] = [1], features: [String] = [],
-        maxFrameBytes: Int = ProtocolLimits.trustedFrameBytes, window: Int = ProtocolLimits.windowFrames
+        maxFrameBytes: Int = ProtocolLimits.trustedFrameBytes, window: Int = ProtocolLimits.windowFrames, card: String? = nil
     ) {
         self.uuid = uuid
         self.name = name
@@ -67,6 +69,7 @@ public struct Hello: Sendable, Equatable {
         self.features = features
         self.maxFrameBytes = maxFrameBytes
         self.window = window
+        self.card = card
     }
 }
 

@@ -67,13 +67,15 @@ extension Session {
         actions.append(.send(.alert(message: message, sequence: outbound.number(tag: nil, bytes: 0, now: now))))
     }
 
-    /// Sends another Hello with a larger limit or a new name. `maxFrameBytes` and `window` never decrease.
+    /// Sends another Hello with a larger limit, a new name or a card. `maxFrameBytes` and `window` never decrease.
     /// - Parameter always: whether to send it even if nothing changed, because a temporarily refused peer retries after a Hello.
-    public mutating func resendHello(name: String, maxFrameBytes: Int, always: Bool = false, _ actions: inout [Action]) {
+    public mutating func resendHello(name: String, maxFrameBytes: Int, card: String? = nil, always: Bool = false, _ actions: inout [Action])
+    {
         guard state == .open else { return }
         var hello = ownHello
         hello.name = name
         hello.maxFrameBytes = max(hello.maxFrameBytes, maxFrameBytes)
+        hello.card = card ?? hello.card
         guard always || hello != ownHello else { return }
         ownHello = hello
         takePendingFrames(&actions)  // before the Hello, because a refusal after it would delay the peer's retry

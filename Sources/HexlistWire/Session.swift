@@ -303,6 +303,7 @@ public struct Session: Sendable {
             var later = hello
             later.maxFrameBytes = max(hello.maxFrameBytes, known.maxFrameBytes)
             later.window = max(hello.window, known.window)
+            later.card = hello.card ?? known.card
             peerHello = later
             actions.append(.updated(later))
             return

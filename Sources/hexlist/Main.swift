@@ -109,6 +109,7 @@ struct Hexlist: AsyncParsableCommand {
                 name: "Peer",
                 subcommands: [
                     PeersCommand.self, PeerCommand.self, GroupCommand.self, PairCommand.self, InviteCommand.self, DropCommand.self,
+                    RouteCommand.self,
                 ]),
             CommandGroup(
                 name: "Hex",

@@ -15,6 +15,20 @@ struct OutboxRowExplanation {
     /// The condition that the row waits for; `nil` if unknown.
     let waitingFor: ForwardCompatibleEnum<OutboxWait>?
     let next: Timestamp?
+    /// The post on a route; `nil` if there was none.
+    let post: Post?
+
+    /// A post of a row on a route.
+    struct Post {
+        var route: String
+        var at: Timestamp
+        var count: Int?
+
+        init?(_ route: String?, _ at: Timestamp?, _ count: Int? = nil) {
+            guard let route, let at else { return nil }
+            (self.route, self.at, self.count) = (route, at, count)
+        }
+    }
     /// The last message of the peer or of this machine about the row, in the form `code: message`.
     let lastMessage: String
     /// The files that the row offers; `nil` for a row without files.
@@ -24,19 +38,22 @@ struct OutboxRowExplanation {
 
     init(_ send: SendOutcome) {
         self.init(
-            send.outboxID, send.state, PeerDisplayName(send.peer, send.tag), send.waitingFor, send.nextAttemptAt, send.code, send.message)
+            send.outboxID, send.state, PeerDisplayName(send.peer, send.tag), send.waitingFor, send.nextAttemptAt,
+            Post(send.via, send.postedAt), send.code, send.message)
         files = send.files
     }
 
     init(_ row: OutboxView) {
         let message = row.code == nil && row.message == nil ? row.lastError : row.message
-        self.init(row.outboxID, row.state, PeerDisplayName(row.peer, row.tag), row.waitingFor, row.nextAttemptAt, row.code, message)
+        self.init(
+            row.outboxID, row.state, PeerDisplayName(row.peer, row.tag), row.waitingFor, row.nextAttemptAt,
+            Post(row.via, row.postedAt, row.posts), row.code, message)
         files = row.files
     }
 
     private init(
         _ row: Int64, _ state: OutboxState, _ label: PeerDisplayName, _ waitingFor: ForwardCompatibleEnum<OutboxWait>?, _ next: Timestamp?,
-        _ code: String?, _ message: String?
+        _ post: Post?, _ code: String?, _ message: String?
     ) {
         self.row = row
         self.state = state
@@ -45,6 +62,7 @@ struct OutboxRowExplanation {
         isTrusted = label.trust.utf8.elementsEqual(Trust.trusted.rawValue.utf8)
         self.waitingFor = waitingFor
         self.next = next
+        self.post = post
         self.code = code ?? ""
         self.message = message
         lastMessage = [code, message].compactMap(\.self).filter { !$0.isEmpty }.joined(separator: ": ")
@@ -76,6 +94,8 @@ struct OutboxRowExplanation {
         guard let waitingFor else { return "sent, not confirmed yet" }
         return switch waitingFor.known {
         case .peer: "the peer is away"
+        case .route: "the peer is away, and no route reaches it"
+        case .receipt: posted
         case .conflict: "stopped: two machines have the same identity (see `hexlist peers --all --why`)"
         case .session: "connecting"
         case .slot: "waiting for other deliveries"
@@ -87,6 +107,18 @@ struct OutboxRowExplanation {
         case nil: "waiting for \(waitingFor)"
         }
     }
+
+    /// Describes the post of a row that the peer has not confirmed.
+    private var posted: String {
+        guard let post else { return "in a mailbox; not confirmed yet" }
+        let time = HumanText.moment(post.at)
+        guard let count = post.count else { return "\(peer) is away; posted encrypted to its mailbox on \(post.route) at \(time)" }
+        let times = count == 1 ? "posted at \(time)" : "posted \(count == 2 ? "twice" : "\(count) times"), last at \(time)"
+        return "via \(post.route), \(times); not confirmed yet" + (count > Self.maximumReposts ? "; not posted again" : "")
+    }
+
+    /// Maximum number of repeated posts. After the last, a row waits for a session.
+    private static let maximumReposts = 4
 
     /// A sentence about the next step, with a command; `nil` if none is needed.
     var advice: String? {
@@ -117,7 +149,8 @@ struct OutboxRowExplanation {
 
     private var future: String {
         switch waitingFor?.known {
-        case .peer: "It will be sent when \(peer) comes back."
+        case .peer, .route: "It will be sent when \(peer) comes back."
+        case .receipt: "\(peer) will get it from the mailbox, or directly when it comes back."
         case .conflict:
             "It will be sent about two minutes after you run `hexlist id rotate` on one of the two machines."
         case .trust: "\(peer) only accepts hexes of this size from machines it trusts. \(pairing)"

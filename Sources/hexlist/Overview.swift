@@ -45,7 +45,7 @@ struct Overview: Equatable {
         if fetches { add("files being downloaded", "hexlist transfers") }
         let hasNoDiscovery = [.unavailable, .degraded].contains(status.avahi.state.known)
         if hasNoDiscovery || status.identity?.message != nil || status.storeFault != nil || status.configurationFault != nil
-            || !status.hookFaults.isEmpty
+            || !status.hookFaults.isEmpty || !status.routeProblems.isEmpty
         {
             add("something is wrong", "hexlist doctor")
         }

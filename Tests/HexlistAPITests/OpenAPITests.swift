@@ -59,7 +59,9 @@ import Yams
         Value("Pairings", PairingOverview.self), Value("Pairing", PairingView.self), Value("Event", EventJSON.self),
         Value("ImportResult", ImportResult.self), Value("ImportProgress", ImportProgress.self), Value("Group", GroupView.self),
         Value("Group.peers", GroupMember.self),
-        Value("RosterPeer", RosterPeer.self),
+        Value("RosterPeer", RosterPeer.self), Value("OwnKeys", OwnKeys.self),
+        Value("Route", RouteView.self), Value("Route.waiting", RouteWaiting.self), Value("Route.dropped", RouteDropped.self),
+        Value("RouteTest", RouteTest.self), Value("Status.routeProblems", RouteProblem.self),
         Value("RosterImport", RosterImport.self),
         Value("Transfer", TransferView.self), Value("UploadRequest", UploadRequestView.self), Value("TransferStart", TransferStart.self),
         Value("TransferSummary", TransferSummary.self),
@@ -86,6 +88,8 @@ import Yams
             outboxID: 1, messageID: MessageID(.nil), peer: peer, tag: PeerSummary(name: "n", alias: "a", trust: .trusted), state: .queued,
             earlier: true, waitingFor: .peer, nextAttemptAt: Timestamp(milliseconds: 0), code: "c", message: "m")
         most.files = OutboxFiles(state: .offered, count: 1, bytes: 1)
+        most.via = "home"
+        most.postedAt = Timestamp(milliseconds: 0)
         let (names, required) = try Self.described("Send")
         #expect(try Set(names) == Set(JSONObject(JSONValue(most)).names))
         #expect(try required == Set(JSONObject(JSONValue(least)).names))
@@ -98,7 +102,8 @@ import Yams
         arguments: [
             ("SendState", OutboxState.allCases.map(\.rawValue)), ("Send.waitingFor", OutboxWait.allCases.map(\.rawValue)),
             ("OutboxFiles.state", OutboxFiles.State.allCases.map(\.rawValue)),
-            ("OutboxRow.waitingFor", OutboxWait.allCases.map(\.rawValue)), ("Peer.state", PeerView.State.allCases.map(\.rawValue)),
+            ("OutboxRow.waitingFor", OutboxWait.allCases.map(\.rawValue)), ("Route.state", RouteView.State.allCases.map(\.rawValue)),
+            ("Peer.state", PeerView.State.allCases.map(\.rawValue)),
             ("Peer.trust", Trust.allCases.map(\.rawValue)), ("PeerSummary.trust", Trust.allCases.map(\.rawValue) + ["guest", "drop"]),
             ("Service.kind", ServiceKind.allCases.map(\.rawValue)), ("FileEntry.kind", FileKind.allCases.map(\.rawValue)),
             ("Transfer.state", TransferStage.allCases.map(\.rawValue)), ("TransferState", TransferStage.allCases.map(\.rawValue)),

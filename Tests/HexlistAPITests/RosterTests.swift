@@ -1,5 +1,6 @@
 import DaemonTestSupport
 import HexlistAPI
+import HexlistEnvelope
 import HexlistModel
 import Testing
 
@@ -52,6 +53,26 @@ struct RosterTests {
             // Peers known by name only, and strangers without an alias, are not exported.
             #expect(try await ada.importRoster(try peer(2, name: "carl", trust: "stranger").lineBytes) == RosterImport(unchanged: 1))
             #expect(try await ada.peers(all: true).filter { $0.state == .away }.map(\.uuid?.description) == [met.uuid])
+        }
+    }
+
+    @Test("the card of a peer that was never met is imported and exported; a damaged or foreign one refuses the line")
+    func cards() async throws {
+        try await TestDaemon.with("ada", "bob") { daemons in
+            let (ada, bob) = (daemons[0].client, daemons[1].client)
+            let keys = try await bob.ownKeys()
+            let card = try #require(Card(text: keys.card))
+            #expect(keys.uuid.description == daemons[1].uuid && card.fingerprint.peerID == keys.uuid)
+            #expect(keys.certificate.hasPrefix("-----BEGIN CERTIFICATE-----\n") && !keys.certificate.contains("PRIVATE"))
+            var line = RosterPeer(
+                uuid: keys.uuid.description, fingerprint: card.fingerprint.description, name: "bob", trust: "trusted", card: card.base64)
+            #expect(try await ada.importRoster(line.lineBytes) == RosterImport(changed: 1))
+            #expect(try RosterPeer(jsonBytes: try await ada.exportRoster()).card == card.base64)
+            #expect(try await ada.importRoster(line.lineBytes) == RosterImport(unchanged: 1))
+            line.card = String(card.base64.dropLast(4)) + "AAA="
+            #expect(try await ada.importRoster(line.lineBytes).refused.map(\.code) == ["malformed"])
+            line.card = try Card(text: await ada.ownKeys().card)?.base64
+            #expect(try await ada.importRoster(line.lineBytes).refused.map(\.code) == ["wrongKey"])
         }
     }
 

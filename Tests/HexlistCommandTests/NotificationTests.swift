@@ -1,4 +1,6 @@
+import Crypto
 import HexlistAPI
+import HexlistEnvelope
 import HexlistJSON
 import HexlistModel
 import Testing
@@ -130,6 +132,19 @@ import Testing
         let text = try #require(NotificationText(asked))
         #expect(text.summary == "cyd 1A2B3C4D wants to send you 3 files (11.4 MiB)")
         #expect(text.body.contains("`hexlist transfers accept 4`"))
+    }
+}
+
+@Suite("Cards on the command line") struct PeerCardTests {
+    @Test("`peer add` reads a card; a damaged one is refused with advice, another text is a URI") func cards() throws {
+        let card = try Card(
+            of: IdentitySigner(P256.Signing.PrivateKey()), sealingKey: SealingPrivateKey(seed: Array(repeating: 1, count: 32)))
+        #expect(try PeerAddCommand.card(card.text) == card)
+        #expect(try PeerAddCommand.card("hexlist://peer/AA") == nil)
+        for damaged in [String(card.text.dropLast()), String(card.text.dropLast(4)) + "AAAA", "hexlist-card-1:"] {
+            let error = #expect(throws: HexlistError.self) { try PeerAddCommand.card(damaged) }
+            #expect(error?.code == .badRequest && error?.hint?.contains("hexlist id --card") == true)
+        }
     }
 }
 

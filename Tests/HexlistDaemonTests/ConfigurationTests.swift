@@ -52,7 +52,7 @@ struct ConfigurationTests {
             announce: false
             receiveFrom: everyone
             peers: [ada.example, "192.168.7.20:25001", "[fd00::20]:25002", "fd00::21"]
-            routes: [home=/srv/hexlist]
+            routes: [home=/srv/hexlist, "office=mqtts://ada@broker.example:8884?password=/etc/p"]
             domains: [local, example.org]
             log: {level: debug, format: json}
             limits:
@@ -77,7 +77,8 @@ struct ConfigurationTests {
                 StaticPeer(host: "ada.example"), StaticPeer(host: "192.168.7.20", port: 25_001), StaticPeer(host: "fd00::20", port: 25_002),
                 StaticPeer(host: "fd00::21"),
             ])
-        #expect(settings.node.mailbox.name == "home" && settings.node.mailbox.folder == "/srv/hexlist")
+        #expect(settings.node.routes.list.map(\.text) == ["home=/srv/hexlist", "office=mqtts://ada@broker.example:8884?password=/etc/p"])
+        #expect(settings.node.routes.list.first?.place == .folder("/srv/hexlist"))
         #expect(settings.domains == ["local", "example.org"])
         #expect(settings.log == Settings.Log(level: .debug, format: .json))
         #expect(settings.node.limits.frameBytes == 2_097_152)

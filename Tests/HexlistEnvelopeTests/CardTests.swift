@@ -37,6 +37,8 @@ import Testing
         ] {
             #expect(Card(text: other) == nil, "\(other.prefix(40))")
         }
+        #expect(Card(base64: ada.card.base64) == ada.card && ada.card.base64.utf8.count == ProtocolLimits.cardTextBytes)
+        #expect(Card(base64: String(ada.card.base64.dropLast(2)) + "B=") == nil && Card(base64: text) == nil)
     }
 }
 

@@ -16,10 +16,10 @@ import Testing
         -> TestNode
     {
         try await TestNode(name, on: link, folder: state) { configuration in
-            configuration.mailbox.folder = folder.path
-            configuration.mailbox.awayTime = .zero
-            configuration.mailbox.startTime = .zero
-            configuration.mailbox.batchTime = .milliseconds(20)
+            configuration.routes.list = [RouteConfiguration(name: "home", place: .folder(folder.path))]
+            configuration.routes.awayTime = .zero
+            configuration.routes.startTime = .zero
+            configuration.routes.batchTime = .milliseconds(20)
         }
     }
 
@@ -119,21 +119,71 @@ import Testing
         }
     }
 
+    @Test("an envelope is withdrawn when its row is cancelled; a peer with `--route none` gets none; a folder that is gone is reported")
+    func cancelled() async throws {
+        try await TemporaryFolder.with { folder in
+            let (first, second) = try await Self.strangersOfTime(folder)
+            let one = try await Self.node("one", folder, state: first.folder)
+            let row = try await one.send(to: second, description: "cancelled", wait: .zero).outboxID
+            try await eventually { try await one.node.outbox.row(row).waitingFor?.known == .receipt }
+            #expect(try await one.node.outbox.row(row).via == "home" && Self.envelopes(for: second.id, folder).count == 1)
+            let change = try await one.node.outbox.cancel(OutboxSelection.ids([row]))
+            #expect(change.changed == 1 && change.mayHaveArrived == 1)
+            try await eventually { Self.envelopes(for: second.id, folder).isEmpty }
+
+            #expect(try await one.node.peers.change(second.id, PeerChange(routes: .noRoute)).routes == "none")
+            let kept = try await one.send(to: second, description: "kept", wait: .zero).outboxID
+            _ = try await one.node.routeList.test("home")
+            #expect(try await one.node.outbox.row(kept).waitingFor?.known == .peer && Self.envelopes(for: second.id, folder).isEmpty)
+            _ = try await one.node.peers.change(second.id, PeerChange(routes: .only(["home"])))
+            try await eventually { try await one.node.outbox.row(kept).waitingFor?.known == .receipt }
+
+            try FileManager.default.moveItem(atPath: folder.path, toPath: folder.path + ".away")
+            let failed = try await one.send(to: second, description: "failed", wait: .zero).outboxID
+            try await eventually { try await one.node.outbox.row(failed).waitingFor?.known == .route }
+            #expect(try await one.node.outbox.row(failed).lastError?.hasPrefix("home: ") == true)
+            #expect(try await one.node.routeList.test("home").milliseconds == nil)
+            try FileManager.default.moveItem(atPath: folder.path + ".away", toPath: folder.path)
+            try await eventually { try await one.node.outbox.row(failed).waitingFor?.known == .receipt }
+            try await one.stop()
+        }
+    }
+
+    @Test("a round is bounded, and files that stay are left out of the next ones") func rounds() async throws {
+        try await TemporaryFolder.with { folder in
+            let mailbox = FolderMailbox(path: folder.path, try EnvelopeCoder(identity: .ephemeral(), boot: BootNonce(1)))
+            try mailbox.create()
+            for number in 0..<300 {
+                let id = try #require(Envelope.ID(Hexadecimal.encode((0..<16).map { _ in UInt8(number & 0xFF) })))
+                let file = "\(mailbox.ownPath)/\(EnvelopeFileName(postedAt: Int64(number), id: id))"
+                try Data(repeating: 1, count: 6_000).write(to: URL(filePath: file))
+            }
+            let first = try mailbox.arrivals(now: 0, keepsIncomplete: true, leavingOut: { _ in false }) { _ in .trusted }
+            #expect(first.postponed.count == 256 && first.hasMore && first.letters.isEmpty && first.dropped.isEmpty)
+            let left = Set(first.postponed)
+            let second = try mailbox.arrivals(now: 0, keepsIncomplete: true, leavingOut: left.contains) { _ in .trusted }
+            #expect(second.postponed.count == 44 && !second.hasMore && left.isDisjoint(with: second.postponed))
+            let third = try mailbox.arrivals(now: 0, keepsIncomplete: false, leavingOut: left.contains) { _ in .trusted }
+            #expect(third.dropped.count == 44 && third.dropped.allSatisfy { $0.fault.reason == .noEnvelope })
+        }
+    }
+
     @Test("a stranger's envelope is removed; without a card of the trusted key nothing is posted") func strangers() async throws {
         try await TemporaryFolder.with { folder in
             let (first, second) = try await Self.strangersOfTime(folder)
             let one = try await Self.node("one", folder, state: first.folder)
             // Somebody puts another card into the mailbox.
-            let eve = try Mailbox(path: folder.path, identity: .ephemeral(), boot: BootNonce(1))
-            try Data(eve.card.bytes).write(to: URL(filePath: "\(folder.path)/\(second.id)/card.hxc"))
+            let coder = try EnvelopeCoder(identity: .ephemeral(), boot: BootNonce(1))
+            let eve = FolderMailbox(path: folder.path, coder)
+            try Data(coder.card.bytes).write(to: URL(filePath: "\(folder.path)/\(second.id)/card.hxc"))
             _ = try await one.send(to: second, description: "for two", wait: .zero)
-            let letter = try #require(
-                try eve.post([Array("{}".utf8)], to: one.node.identity.fingerprint, at: Int64(Date.now.timeIntervalSince1970 * 1_000)))
-            try await eventually { !Self.files(of: one.id, folder).contains(letter.name.description) }
+            let card = try #require(eve.card(of: one.node.identity.fingerprint, known: nil))
+            let letter = try eve.post([Array("{}".utf8)], to: card, at: Int64(Date.now.timeIntervalSince1970 * 1_000))
+            try await eventually { !Self.files(of: one.id, folder).contains(letter.file.description) }
             #expect(Self.envelopes(for: second.id, folder).isEmpty)
             // The owner restores its card, and the hex is posted.
             let two = try await Self.node("two", folder, state: second.folder)
-            try await eventually { try Data(contentsOf: URL(filePath: "\(folder.path)/\(second.id)/card.hxc")) != Data(eve.card.bytes) }
+            try await eventually { try Data(contentsOf: URL(filePath: "\(folder.path)/\(second.id)/card.hxc")) != Data(coder.card.bytes) }
             try await two.stop()
             _ = try await one.send(to: second, description: "for two, too", wait: .zero)
             try await eventually { !Self.envelopes(for: second.id, folder).isEmpty }
@@ -198,19 +248,22 @@ extension Sequence {
             var postings = PostedEnvelopes()
             postings.add(try Self.posting(1, [5...7], posts: posts))
             let due = 1_000 + (days ?? 59) * day
-            #expect(postings.due(at: due - 1) { _ in false }.isEmpty)
-            #expect(postings.due(at: due) { _ in true }.isEmpty)
-            let again = postings.due(at: due) { _ in false }
+            #expect(postings.takeOverdue(at: due - 1, present: []).isEmpty)
+            #expect(postings.takeOverdue(at: due, present: Set(postings.all.map(\.file))).isEmpty)
+            let again = postings.takeOverdue(at: due, present: [])
             #expect(again.map(\.rows) == (days == nil ? [] : [[5...7]]) && again.map(\.posts) == (days == nil ? [] : [posts]))
             #expect(postings.all.isEmpty == (days != nil))
-            #expect(postings.due(at: 1_001 + 60 * day) { _ in true }.isEmpty && postings.all.isEmpty)
+            let present = Set(postings.all.map(\.file))
+            #expect(postings.takeOverdue(at: 1_001 + 60 * day, present: present).isEmpty && postings.all.isEmpty)
         }
     }
 
     @Test("the text in the store is read again; other lines are left out") func text() throws {
         var postings = PostedEnvelopes()
         postings.add(try Self.posting(1, [5...6, 9...9]))
-        postings.add(try Self.posting(2, [10...10], posts: 3))
+        var other = try Self.posting(2, [10...10], posts: 3)
+        other.route = "office"
+        postings.add(other)
         _ = postings.settle(try Self.id(1), Receipt(through: 1, status: .stored))
         #expect(PostedEnvelopes(text: postings.text) == postings)
         for line in [
@@ -221,9 +274,23 @@ extension Sequence {
         }
     }
 
+    @Test("the bounds are those of one route") func bounds() throws {
+        var postings = PostedEnvelopes()
+        for number in 0..<UInt8(PostedEnvelopes.maximumEnvelopes) {
+            var posting = try Self.posting(number, [Int64(number)...Int64(number)])
+            posting.route = "home"
+            #expect(postings.hasRoom(on: "home"))
+            postings.add(posting)
+        }
+        #expect(!postings.hasRoom(on: "home") && postings.room(on: "office") == PostedEnvelopes.maximumEnvelopes)
+        #expect(postings.posting(of: 7)?.file.id == (try Self.id(7)) && postings.posting(of: 64) == nil)
+        postings.remove(Set(postings.all.prefix(3).map(\.file)))
+        #expect(postings.room(on: "home") == 3)
+    }
+
     @Test("an outbox of many rows is divided into letters that are full") func division() {
         let items = (0..<100).map { (key: $0, frames: [Array(repeating: UInt8(1), count: 40_000)]) }
-        let letters = Mailbox.letters(items)
+        let letters = LetterContents.letters(items)
         #expect(letters.map(\.count) == [24, 24, 24, 24, 4] && letters.flatMap { $0.map(\.key) } == Array(0..<100))
     }
 }

@@ -44,6 +44,21 @@ struct SessionObjectTests {
                     features: ["a", "b\n"], maxFrameBytes: 9_000, window: 7))
     }
 
+    @Test("a Hello's card: exactly 1 840 characters, written again unchanged; any other text is none") func helloCard() throws {
+        let text = String(repeating: "A", count: 1_839) + "="
+        let found = try hello(#""card":"\#(text)""#)
+        #expect(found.card == text)
+        var buffer = ByteBuffer()
+        WrapperEncoder.hello(Hello(uuid: nil, name: String(repeating: "\u{1}", count: 4_096), boot: nil, card: text), into: &buffer)
+        #expect(buffer.readableBytes <= ProtocolLimits.firstFrameBytes)
+        buffer.moveReaderIndex(forwardBy: 4)
+        guard case .hello(let written) = try wrapper(decode(String(buffer: buffer))).object else { throw TestFailure() }
+        #expect(written.card == text)
+        for other in [#""""#, #""\#(text)A""#, #""\#(text.dropLast())""#, "null", "7", "{}"] {
+            #expect(try hello(#""card":\#(other)"#).card == nil)
+        }
+    }
+
     @Test("a Hello as text, and before its operationType") func helloElsewhere() throws {
         for input in [
             #"{"operationType":"Hello","jmObject":"{\"name\":\"a\\u0062\"}"}"#, #"{"jmObject":{"name":"ab"},"operationType":"HELLO"}"#,

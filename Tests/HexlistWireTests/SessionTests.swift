@@ -289,6 +289,16 @@ struct SessionOpeningTests {
         guard case .hello(let later)? = fixture.take().frames.first else { return #expect(Bool(false)) }
         #expect(later.maxFrameBytes == 1 << 20, "never lowered")
     }
+
+    @Test("a card is news for the peer, and a later Hello without one keeps it") func cards() {
+        var fixture = SessionFixture.opened()
+        fixture.session.resendHello(name: "own", maxFrameBytes: 1 << 20, card: "card", &fixture.actions)
+        guard case .hello(let hello)? = fixture.take().frames.first else { return #expect(Bool(false)) }
+        #expect(hello.card == "card")
+        fixture.session.resendHello(name: "own", maxFrameBytes: 1 << 20, card: "card", &fixture.actions)
+        fixture.session.resendHello(name: "own", maxFrameBytes: 1 << 20, &fixture.actions)
+        #expect(fixture.take().isEmpty)
+    }
 }
 
 @Suite("Session: receiving")

@@ -68,6 +68,8 @@ import Testing
         "items.filter { $0.name == name }": "names in requests of the local API",
         "!names.contains(item.name)": "names in requests of the local API",
         "$0.rawValue == name || $0.rawValue.hasPrefix(name": "types of events in requests of the local API",
+        "HexlistNode/Routes/MQTTInbox.swift: guard let index": "numbers that this program made",
+        "HexlistNode/Routes/RouteCoordinator.swift": "names of routes in the user's configuration",
         "HexlistDNS/": "DNSName compares bytes",
         "HexlistFormats/QR": "the version of a QR code is a number",
         "guard answer.name == services": "DNSName compares bytes",

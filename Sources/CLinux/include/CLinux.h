@@ -125,6 +125,10 @@ int hexlist_watch_folder(const char *folder);
 /// after writing. Returns -1 and errno on failure.
 int hexlist_watch_additions(const char *folder);
 
+/// Whether a path is on a file system of other machines or programs (NFS, SMB, FUSE, 9P), whose changes inotify(7) does not report. Returns 1
+/// or 0; 0 if the path cannot be examined.
+int hexlist_is_on_network(const char *path);
+
 /// Locks an open file until its open file description is closed (fcntl(2), F_OFD_SETLK). In contrast to flock(2), other processes can query
 /// this lock without acquiring it. Returns 0, or -1 and errno.
 int hexlist_lock_file(int file);

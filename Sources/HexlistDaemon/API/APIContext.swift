@@ -101,8 +101,8 @@ struct APIContext: Sendable {
             outbox: Dictionary(uniqueKeysWithValues: outbox),
             storeBytes: bytes,
             storeFault: store.fault?.message, configurationFault: configuration.fault?.message, hookFaults: hooks.all,
-            stateFolder: stateFolder, search: SearchState(behind: Int(clamping: counts.unindexed)), localSend: node.localSend,
-            drops: drops.count)
+            routeProblems: node.routeProblems, stateFolder: stateFolder, search: SearchState(behind: Int(clamping: counts.unindexed)),
+            localSend: node.localSend, drops: drops.count)
     }
 
     private func identity(conflict: String?) -> IdentityJSON {

@@ -9,6 +9,10 @@ struct IdentityRoutes: Sendable {
     let api: APIContext
 
     func add(to router: Router<BasicRequestContext>) {
+        router.get("/v1/identity") { request, _ in
+            _ = try APIQuery(request)
+            return APIReply.json(api.node.ownKeys)
+        }
         router.get("/v1/identity/code") { request, _ in
             _ = try APIQuery(request)
             let status = await api.node.status()

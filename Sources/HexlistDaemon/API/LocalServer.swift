@@ -138,6 +138,7 @@ enum LocalServer {
         MetricsRoutes(api: api).add(to: router)
         PeerRoutes(api: api).add(to: router)
         GroupRoutes(api: api).add(to: router)
+        RouteRoutes(api: api).add(to: router)
         FileRoutes(api: api).add(to: router)
         UploadRoutes(api: api).add(to: router)
         DraftRoutes(api: api).add(to: router)

@@ -1,4 +1,5 @@
 import HexlistAPI
+import HexlistEnvelope
 import HexlistModel
 import HexlistNode
 import HexlistStore
@@ -69,7 +70,14 @@ struct RosterReader {
         if let alias = peer.alias, let fault = PeerAlias.textFault(alias) { throw Fault(message: fault) }
         return RosterEntry(
             kind: kind, fingerprint: fingerprint, name: PeerName.cut(peer.name, bytes: NameKey.bytes), alias: peer.alias, trust: trust,
-            places: try places(peer.addresses), groups: try groups(peer.groups))
+            places: try places(peer.addresses), groups: try groups(peer.groups),
+            card: try peer.card.map { text throws(Fault) in try card(text, of: fingerprint) })
+    }
+
+    private static func card(_ text: String, of key: Fingerprint) throws(Fault) -> PeerCard {
+        guard let card = Card(base64: text), card.isSignatureValid else { throw Fault(message: "Its card is damaged.") }
+        guard card.fingerprint == key else { throw Fault(code: "wrongKey", message: "Its card belongs to another key.") }
+        return PeerCard(bytes: card.bytes, serial: card.serial)
     }
 
     private static func groups(_ names: [String]) throws(Fault) -> [String] {

@@ -121,12 +121,14 @@ extension SettingKey {
             return peers.allSatisfy { $0 != nil }
         },
         SettingKey(
-            name: "routes", isLive: false, isList: true, allowed: "a list of at most one `NAME=/folder`",
-            texts: { settings in settings.node.mailbox.folder.map { ["\(settings.node.mailbox.name)=\($0)"] } ?? [] }
+            name: "routes", isLive: true, isList: true, allowed: "a list of `NAME=/folder` or `NAME=mqtts://[USER@]HOST[:PORT][?…]`",
+            texts: { $0.node.routes.list.map(\.text) }
         ) {
-            let routes = $0.map { $0.split(separator: "=", maxSplits: 1).map(String.init) }
-            guard routes.count <= 1, routes.allSatisfy(isFolderRoute) else { return false }
-            ($1.node.mailbox.name, $1.node.mailbox.folder) = (routes.first?[0] ?? "", routes.first?[1])
+            let routes = $0.compactMap { RouteConfiguration($0) }
+            guard routes.count == $0.count, routes.count <= maximumRoutes, Set(routes.map(\.name)).count == routes.count else {
+                return false
+            }
+            $1.node.routes.list = routes
             return true
         },
         SettingKey(
@@ -253,14 +255,7 @@ extension SettingKey {
 }
 
 extension SettingKey {
-    /// Whether a route is a name of 1 to 32 letters, digits, `-` and `_`, and an absolute path.
-    static func isFolderRoute(_ parts: [String]) -> Bool {
-        guard parts.count == 2, (1...32).contains(parts[0].utf8.count), parts[1].utf8.first == UInt8(ascii: "/") else { return false }
-        let isName = parts[0].utf8.allSatisfy { byte in
-            (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte & 0xDF) || byte == UInt8(ascii: "-") || byte == UInt8(ascii: "_")
-        }
-        return isName && parts[1].utf8.count < 4_096 && !parts[1].utf8.contains(0)
-    }
+    private static let maximumRoutes = 16
 
     /// Parses `host`, `host:port`, `[address]:port`, or an IPv6 address alone. Ports are 1 … 65535.
     static func staticPeer(_ text: String) -> StaticPeer? {

@@ -33,11 +33,33 @@ struct Doctor: Sendable {
         let inForce = api.configuration.shape(port: facts.status.port)
         var steps = [await store(), room(facts), identity(facts), Self.configuration(inForce)]
         if let step = Self.hooks(api.hooks.all, running: api.hooks.running) { steps.append(step) }
+        steps += await routes()
         // An unknown peer is reported at once: its report does not wait for dial-backs.
         let mayWait = if let peer { await isThere(peer) } else { true }
         steps += await network(facts, waits: mayWait)
         if let peer { steps += await self.peer(peer) }
         return DoctorReport(steps: steps)
+    }
+
+    /// Tests each route with a letter to this machine itself, all at once.
+    private func routes() async -> [DoctorStep] {
+        let routes = await api.node.routeList.all()
+        return await withTaskGroup(of: (Int, DoctorStep).self) { group in
+            for (index, route) in routes.enumerated() { group.addTask { (index, await step(route)) } }
+            return await group.reduce(into: []) { $0.append($1) }.sorted { $0.0 < $1.0 }.map(\.1)
+        }
+    }
+
+    private func step(_ route: RouteView) async -> DoctorStep {
+        let result = try? await api.node.routeList.test(route.name)
+        guard let milliseconds = result?.milliseconds else {
+            return DoctorStep(
+                "route", .failed, "\(route.name): a test letter did not come back: \(result?.message ?? "the route was removed").",
+                advice: ["Check \(route.place), and `routes` in the configuration."])
+        }
+        return DoctorStep(
+            "route", route.problem == nil ? .ok : .warning,
+            "\(route.name): a test letter took \(milliseconds) ms." + (route.problem.map { " Since the start: \($0)." } ?? ""))
     }
 
     // MARK: The state folder

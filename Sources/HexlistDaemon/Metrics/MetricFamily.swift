@@ -29,6 +29,11 @@ struct MetricFamily: Sendable {
             help: "Time from sending a hex to its receipt, of one hex at a time for each peer."),
         MetricFamily(
             name: "hexlist_probes_total", kind: .counter, help: "Looks at whether an announced or remembered peer is there, by result."),
+        MetricFamily(
+            name: "hexlist_envelopes_posted_total", kind: .counter, help: "Envelopes, with hexes or receipts, that routes accepted."),
+        MetricFamily(name: "hexlist_envelopes_received_total", kind: .counter, help: "Envelopes of trusted peers that were opened."),
+        MetricFamily(
+            name: "hexlist_envelopes_dropped_total", kind: .counter, help: "Envelopes that were removed unopened, by reason."),
         MetricFamily(name: "hexlist_connections_accepted_total", kind: .counter, help: "Connections of peers that became sessions."),
         MetricFamily(
             name: "hexlist_connections_refused_total", kind: .counter, help: "Connections that came in and became no session, by reason."),

@@ -120,10 +120,11 @@ extension Outbox {
         let changed = try await store.cancel(selection, at: clocks.milliseconds)
         let rows = changed.rows
         let arrived = live.union(deliveries.rowsInFlight)
-        let mayHaveArrived = rows.count { arrived.contains($0.id) || $0.attempts > 0 }
+        let mayHaveArrived = rows.count { arrived.contains($0.id) || $0.attempts > 0 || isPosted($0.id, for: $0.peer) }
         node?.transfers.offers.tidyCopies()
         // Stops probing for devices without rows.
         node?.onLoop { if !$0.devices.waiting.isEmpty { $0.registry.reloadSoon($0) } }
+        withdraw(from: Set(rows.map(\.peer)))
         deliveries.cancelled(rows.map { OutboxMove(id: $0.id, peer: $0.peer, from: $0.state, to: .cancelled) })
         outboxChanged()
         return OutboxChange(
@@ -142,7 +143,49 @@ extension Outbox {
         (view.waitingFor, view.nextAttemptAt) = (
             ForwardCompatibleEnum(wait.reason), wait.until.map { Timestamp(milliseconds: times.milliseconds(of: $0)) }
         )
+        switch route(of: row.id, for: row.peer, wait.reason) {
+        case .posted(let posting)?:
+            view.waitingFor = ForwardCompatibleEnum(.receipt)
+            (view.via, view.posts) = (posting.route, posting.posts)
+            view.postedAt = Timestamp(milliseconds: posting.file.postedAt)
+        case .unposted(let text)?:
+            view.waitingFor = ForwardCompatibleEnum(.route)
+            view.lastError = text
+        case nil: break
+        }
         return view
+    }
+
+    /// Withdraws the envelopes to these peers whose rows are not queued any more.
+    private func withdraw(from peers: Set<PeerID>) {
+        node?.assumeIsolated { $0.routes.sender.queued(for: Array(peers), again: [], $0) }
+    }
+
+    /// Whether an envelope with the row was posted, so that the peer may have it.
+    func isPosted(_ row: Int64, for peer: PeerID) -> Bool {
+        node?.assumeIsolated { node in
+            if case .posted? = node.routes.sender.state(of: row, for: peer, node) { true } else { false }
+        } ?? false
+    }
+
+    private enum RouteState {
+        case posted(PostedEnvelopes.Posting)
+        /// The reason why no route takes the row.
+        case unposted(String)
+    }
+
+    /// The state on the routes of a row whose peer is away; `nil` if no route is used or was tried.
+    private func route(of row: Int64, for peer: PeerID, _ wait: OutboxWait) -> RouteState? {
+        guard wait == .peer else { return nil }
+        return node?.assumeIsolated { node -> RouteState? in
+            switch node.routes.sender.state(of: row, for: peer, node) {
+            case .posted(let posting)?: return .posted(posting)
+            case .unposted(let obstacles)? where !obstacles.isEmpty:
+                let name = node.peerList.text(of: peer)
+                return .unposted(obstacles.map { "\($0.route): \($0.obstacle.text(of: name))" }.joined(separator: "; "))
+            case .unposted?, nil: return nil
+            }
+        }
     }
 
     /// Sets the reason why queued rows of a single hex wait.
@@ -155,6 +198,14 @@ extension Outbox {
             (outcomes[index].waitingFor, outcomes[index].nextAttemptAt) = (
                 ForwardCompatibleEnum(wait.reason), wait.until.map { Timestamp(milliseconds: times.milliseconds(of: $0)) }
             )
+            switch route(of: outcomes[index].outboxID, for: outcomes[index].peer, wait.reason) {
+            case .posted(let posting)?:
+                outcomes[index].waitingFor = ForwardCompatibleEnum(.receipt)
+                (outcomes[index].via, outcomes[index].postedAt) = (posting.route, Timestamp(milliseconds: posting.file.postedAt))
+            case .unposted(let text)?:
+                (outcomes[index].waitingFor, outcomes[index].message) = (ForwardCompatibleEnum(.route), text)
+            case nil: break
+            }
         }
     }
 }

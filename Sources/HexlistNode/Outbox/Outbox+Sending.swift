@@ -161,6 +161,13 @@ extension Outbox {
     /// Whether the wait is over: every row is complete or cannot be completed for now, or the deadline has passed.
     func isOver(_ send: TrackedSend, until deadline: ContinuousClock.Instant) -> Bool {
         guard !isStopping, clocks.now < deadline else { return true }
-        return !send.pending.contains { $1 > 0 && deliveries.isWorthWaiting(for: $0, bytes: send.bytes, until: deadline, self) }
+        return !send.pending.contains { peer, rows in
+            rows > 0
+                && (deliveries.isWorthWaiting(for: peer, bytes: send.bytes, until: deadline, self)
+                    || send.bytes != nil && isPosting(for: peer))
+        }
     }
+
+    /// Whether the rows of a peer that is away are being posted on a route, so that their sender can report it.
+    private func isPosting(for peer: PeerID) -> Bool { node?.assumeIsolated { $0.routes.sender.isPosting(for: peer, $0) } ?? false }
 }

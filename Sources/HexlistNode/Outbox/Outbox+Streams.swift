@@ -111,7 +111,7 @@ extension Outbox {
         deliveries.sends.moved(requeued)
         deliveries.queued(rows, again: Set(requeued.map(\.peer)), isDurable: taken.isDurable, self)
         node?.assumeIsolated { node in
-            node.folderRoute?.somethingCame(node)
+            node.routes.sender.queued(for: Array(rows.keys), again: requeued.map(\.peer), node)
             node.devices.rowsQueued(for: Array(rows.keys), node)
         }
         outboxChanged()

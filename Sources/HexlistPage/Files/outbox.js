@@ -15,11 +15,11 @@ const filesState = (row) => row.state === 'stored' && row.code !== 'delivered' ?
 const word = (row) => fileWords[filesState(row)] ?? words[row.state];
 /** Explanations of the values of `waitingFor`. The explanations in `ofPeer` follow the name of the peer. */
 const waits = {
-  peer: 'is away; this will be sent when it is back', session: 'is being contacted', window: 'is busy', retry: 'did not answer; trying again',
+  peer: 'is away; this will be sent when it is back', route: 'is away, and no route reaches it', receipt: 'is away; this is in its mailbox, encrypted', session: 'is being contacted', window: 'is busy', retry: 'did not answer; trying again',
   conflict: 'stopped: two machines use the same identity', turn: 'other transfers go first', trust: 'too long to send before that machine trusts this one: pair with it',
   answer: 'has not answered yet: accept it there', pin: 'requires a PIN; `hexlist peer set --pin` sets it',
 };
-const ofPeer = ['peer', 'session', 'window', 'retry', 'answer', 'pin'];
+const ofPeer = ['peer', 'route', 'receipt', 'session', 'window', 'retry', 'answer', 'pin'];
 /** Explains the state of an outbox row or of a send result. */
 export function rowText(row) {
   const message = clean(row.message ?? row.lastError);

@@ -60,6 +60,7 @@ enum StoreSchema {
         ("26 drop tokens", { try $0.execute(sql: DropToken.schema) }),
         ("27 dead links", { try $0.execute(sql: DeadLink.schema) }),
         ("28 feed addresses", { try $0.execute(sql: FeedAddress.schema) }),
+        ("29 cards and routes of peers", { try $0.execute(sql: cards) }),
     ]
 
     static let migrator: DatabaseMigrator = {
@@ -594,5 +595,11 @@ enum StoreSchema {
         UPDATE transfer SET lived = endedAt;
         DROP INDEX transferEnded;
         CREATE INDEX transferEnd ON transfer (lived) WHERE lived IS NOT NULL;
+        """
+
+    private static let cards = """
+        ALTER TABLE peer ADD COLUMN card BLOB;                      -- the peer's public keys, only while it is trusted
+        ALTER TABLE peer ADD COLUMN cardSerial INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE peer ADD COLUMN routes TEXT;                    -- RouteSelection; NULL: any
         """
 }

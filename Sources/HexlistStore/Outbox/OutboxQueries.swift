@@ -268,3 +268,18 @@ extension OutboxRow {
             subject: hex.hexes.subject(at: hex.position))
     }
 }
+
+extension StoreReader {
+    /// Whether one of these rows of a peer is still queued.
+    public func hasQueuedRows(_ rows: [ClosedRange<Int64>], of peer: PeerID) throws -> Bool {
+        for range in rows {
+            let found = try first(
+                """
+                SELECT 1 FROM outbox WHERE peer = (SELECT id FROM peer WHERE uuid = ?) AND state = 'queued' AND id <= ? AND last >= ? LIMIT 1
+                """, peer.uuid, range.upperBound, range.lowerBound
+            ) { $0.int(0) }
+            if found != nil { return true }
+        }
+        return false
+    }
+}

@@ -16,6 +16,7 @@ extension HexStore {
             if let target = change.fetchTo { try writer.setFetchTarget(contact.peer, target) }
             if let links = change.openLinks { try writer.setOpenLinks(contact.peer, links) }
             if let pin = change.pin { try writer.setPIN(contact.peer, pin.isEmpty ? nil : pin) }
+            if let routes = change.routes { try writer.setRoutes(contact.peer, routes) }
         }
     }
 
@@ -56,6 +57,15 @@ extension StoreWriter {
 
     func setPIN(_ peer: PeerID, _ pin: String?) throws {
         try change { try run("UPDATE peer SET pin = ? WHERE id = ?", pin, try peerRow(making: peer).id) }
+    }
+
+    func setRoutes(_ peer: PeerID, _ routes: RouteSelection) throws {
+        try change {
+            let row = try peerRow(making: peer)
+            let text: String? = routes == .any ? nil : routes.text
+            try run("UPDATE peer SET routes = ? WHERE id = ?", text, row.id)
+            changed(.peers)
+        }
     }
 
     /// - Parameter limit: maximum bytes of automatically fetched files, for each hex and for each day; 0 disables automatic fetching. Files

@@ -60,6 +60,9 @@ public struct PeerRecord: Sendable, Equatable {
     public var fetchTo = PeerFetchTarget.cache
     /// Maximum number of links of a hex that are opened in the browser when it arrives.
     public var openLinks = 0
+    public var routes = RouteSelection.any
+    /// The card with the peer's public keys; only of trusted peers.
+    public var card: PeerCard?
 
     /// Returns the bytes that were automatically fetched or reserved on the day of `now`; 0 if that is not `fetchDay`.
     public func fetchedBytes(at now: Int64) -> Int64 { fetchDay == now / 86_400_000 ? fetchDayBytes : 0 }
@@ -105,4 +108,16 @@ public struct TrustChange: Sendable, Equatable {
     public var moved: [Int64]
     /// The number of held hexes that were deleted.
     public var deleted: Int
+}
+
+/// A peer's card (HexlistEnvelope), whose form and signature were checked.
+public struct PeerCard: Sendable, Equatable {
+    public var bytes: [UInt8]
+    /// Of several cards of a peer, the one with the greatest serial counts.
+    public var serial: UInt32
+
+    public init(bytes: [UInt8], serial: UInt32) {
+        self.bytes = bytes
+        self.serial = serial
+    }
 }

@@ -77,6 +77,13 @@ extension HexStore {
         }
     }
 
+    /// Stores the card of a trusted key, unless the stored one has the same or a greater serial.
+    ///
+    /// - Parameter completion: called on the writer's thread with whether the card was stored.
+    public func setCard(_ card: PeerCard, of key: Fingerprint, completion: @escaping @Sendable (Result<Bool, any Error>) -> Void) {
+        submit({ try $0.setCard(card, of: key) }, completion: completion)
+    }
+
     /// Deletes the record of a peer with its trust, alias, groups, settings and endpoints. If hexes, tombstones or outbox rows refer to the
     /// peer, its UUID, key and name stay.
     public func forgetPeer(_ peer: PeerID) async throws { _ = try await write { try $0.forgetPeer(peer) } }
@@ -132,8 +139,10 @@ extension StoreWriter {
         return try change {
             let row = try peerRow(making: peer, fingerprint: fingerprint, name: name ?? "")
             try run(
-                "UPDATE peer SET trust = ?, fingerprint = coalesce(fingerprint, ?) WHERE id = ?",
-                trust.rawValue, fingerprint?.bytes, row.id)
+                """
+                UPDATE peer SET trust = ?1, fingerprint = coalesce(fingerprint, ?2), card = CASE WHEN ?1 = 'trusted' THEN card END
+                WHERE id = ?3
+                """, trust.rawValue, fingerprint?.bytes, row.id)
             changed(.peers)
             let held = try heldIDs(of: row.id, unproven: trust == .blocked)
             switch trust {
@@ -148,6 +157,19 @@ extension StoreWriter {
         }
     }
 
+    /// - Returns: whether the card was stored.
+    func setCard(_ card: PeerCard, of key: Fingerprint) throws -> Bool {
+        try change {
+            let count = try run(
+                """
+                UPDATE peer SET card = ?1, cardSerial = ?2
+                WHERE uuid = ?3 AND fingerprint = ?4 AND trust = 'trusted' AND (card IS NULL OR cardSerial < ?2)
+                """, card.bytes, Int64(card.serial), key.peerID.uuid, key.bytes)
+            if count > 0 { changed(.peers) }
+            return count > 0
+        }
+    }
+
     /// - Returns: whether the whole row was deleted. If `false`, the peer's UUID, key and name stay.
     @discardableResult
     func forgetPeer(_ peer: PeerID) throws -> Bool {
@@ -156,7 +178,7 @@ extension StoreWriter {
             try run(
                 """
                 UPDATE peer SET trust = 'stranger', alias = NULL, receive = 'inbox', notify = 1, fetchLimit = NULL, fetchTo = NULL, openLinks = 0,
-                    pin = NULL, version = NULL, boot = NULL, lastSeenAt = NULL WHERE id = ?
+                    pin = NULL, version = NULL, boot = NULL, lastSeenAt = NULL, card = NULL, routes = NULL WHERE id = ?
                 """, row.id)
             try run("DELETE FROM groupMember WHERE peer = ?", row.id)
             try run("DELETE FROM endpoint WHERE peer = ?", row.id)
@@ -173,7 +195,7 @@ extension StoreWriter {
         let statement = try SQLStatement(
             """
             DELETE FROM peer WHERE trust = 'stranger' AND alias IS NULL AND receive = 'inbox' AND notify = 1 AND fetchLimit IS NULL
-                AND openLinks = 0 AND hexes = 0 AND queued = 0
+                AND openLinks = 0 AND routes IS NULL AND hexes = 0 AND queued = 0
                 \(condition) AND NOT EXISTS (SELECT 1 FROM groupMember WHERE groupMember.peer = peer.id)
                 AND NOT EXISTS (SELECT 1 FROM hex WHERE hex.peer = peer.id)
                 AND NOT EXISTS (SELECT 1 FROM outbox WHERE outbox.peer = peer.id)
@@ -209,7 +231,7 @@ extension StoreWriter {
 extension PeerRecord {
     fileprivate static let columns = """
         id, uuid, fingerprint, name, alias, trust, version, boot, lastSeenAt, hexes, unread, held, heldBytes, queued, receive, notify,
-        fetchLimit, fetchDay, fetchDayBytes, fetchTo, kind, openLinks
+        fetchLimit, fetchDay, fetchDayBytes, fetchTo, kind, openLinks, card, cardSerial, routes
         """
 
     /// Returns `nil` if the row has no valid UUID, as in a damaged file.
@@ -237,5 +259,7 @@ extension PeerRecord {
         fetchDayBytes = row.int64(18)
         fetchTo = row.optionalText(19).flatMap(PeerFetchTarget.init(rawValue:)) ?? .cache
         openLinks = row.int(21)
+        if !row.isNull(22) { card = PeerCard(bytes: row.bytes(22), serial: UInt32(clamping: row.int64(23))) }
+        routes = row.optionalText(24).flatMap { RouteSelection($0) } ?? .any
     }
 }

@@ -1,6 +1,7 @@
 public import HexlistModel
 
-/// One peer of a roster, the trust list that users export and import: key, name, alias, trust, groups and addresses. The peer's UUID is
+/// One peer of a roster, the trust list that users export and import: key, name, alias, trust, groups, addresses and
+/// card. The peer's UUID is
 /// derived from the key, so an entry cannot combine a key with the identity of another peer.
 public struct RosterEntry: Sendable, Equatable {
     public var kind: PeerKind
@@ -13,13 +14,15 @@ public struct RosterEntry: Sendable, Equatable {
     public var places: [RosterAddress]
     /// The names of the peer's groups. All must be valid (`GroupName.fault`).
     public var groups: [String]
+    /// The card, imported only for a trusted peer.
+    public var card: PeerCard?
 
     /// Maximum number of groups of one entry.
     public static let groupLimit = 100
 
     public init(
         kind: PeerKind = .hexlist, fingerprint: Fingerprint, name: String, alias: String? = nil, trust: Trust, places: [RosterAddress] = [],
-        groups: [String] = []
+        groups: [String] = [], card: PeerCard? = nil
     ) {
         self.kind = kind
         self.fingerprint = fingerprint
@@ -28,6 +31,7 @@ public struct RosterEntry: Sendable, Equatable {
         self.trust = trust
         self.places = places
         self.groups = groups
+        self.card = card
     }
 
     public var peer: PeerID { fingerprint.peerID }
@@ -45,7 +49,7 @@ public struct RosterEntry: Sendable, Equatable {
         for address in places where !unique.contains(address) { unique.append(address) }
         self.init(
             kind: record.kind, fingerprint: fingerprint, name: record.name, alias: record.alias, trust: record.trust, places: unique,
-            groups: Array(record.groups.prefix(Self.groupLimit)))
+            groups: Array(record.groups.prefix(Self.groupLimit)), card: record.card)
     }
 }
 
@@ -155,6 +159,7 @@ extension StoreWriter {
             }
             isChanged = true
         }
+        if let card = entry.card, trust == .trusted, try setCard(card, of: entry.fingerprint) { isChanged = true }
         return try addPlaces(entry, to: known?.endpoints ?? []) || isChanged ? .changed : .unchanged
     }
 

@@ -19,8 +19,8 @@ extension StoreWriter {
             }
             try run(
                 """
-                UPDATE peer SET (receive, notify, fetchLimit, fetchTo, openLinks, fetchAfter) =
-                    (SELECT receive, notify, fetchLimit, fetchTo, openLinks, ?3 FROM peer WHERE id = ?1) WHERE id = ?2
+                UPDATE peer SET (receive, notify, fetchLimit, fetchTo, openLinks, routes, fetchAfter) =
+                    (SELECT receive, notify, fetchLimit, fetchTo, openLinks, routes, ?3 FROM peer WHERE id = ?1) WHERE id = ?2
                 """, before.id, after.id, counters.nextInbox &- 1)
             try run(
                 "INSERT OR IGNORE INTO groupMember (peerGroup, peer) SELECT peerGroup, ?2 FROM groupMember WHERE peer = ?1", before.id,

@@ -8,7 +8,7 @@ import HexlistModel
 /// is added, which ends the session.
 private let maximumRejected = ProtocolLimits.windowFramesRange.upperBound
 
-private enum HelloMember: String, CaseIterable { case uuid, name, boot, protocols, features, maxFrameBytes, window }
+private enum HelloMember: String, CaseIterable { case uuid, name, boot, protocols, features, maxFrameBytes, window, card }
 private enum ReceiptMember: String, CaseIterable { case through, status, of, rejected, envelope }
 private enum RejectionMember: String, CaseIterable { case sequence, code, message, retryAfter }
 private enum PairingMember: String, CaseIterable { case step, commitment, nonce, message }
@@ -20,12 +20,14 @@ extension HexReader {
         var uuid = Text()
         var name = Text()
         var boot = Text()
+        var card = Text()
         var hello = Hello(uuid: nil, name: "", boot: nil)
         let end = try members(json, at: start) { (reader, member: HelloMember?, position) throws(GrammarFault) in
             switch member {
             case .uuid: return try reader.texts.read(json, at: position, open: open + 1, into: &uuid)
             case .name: return try reader.texts.read(json, at: position, open: open + 1, into: &name)
             case .boot: return try reader.texts.read(json, at: position, open: open + 1, into: &boot)
+            case .card: return try reader.texts.read(json, at: position, open: open + 1, into: &card)
             case .protocols:
                 let (protocols, end) = try reader.elements(json, at: position, open: open + 1) { json, start, end in
                     json.integer(at: start, end).flatMap { Int(exactly: $0) }
@@ -55,6 +57,8 @@ extension HexReader {
         hello.uuid = texts.withBytes(of: uuid.slice, in: json) { UUIDBytes(text: $0) }.map { PeerID($0) }
         hello.name = texts.string(name.slice, in: json, bytes: ProtocolLimits.nameBytes)
         hello.boot = BootNonce(texts.string(boot.slice, in: json, bytes: ProtocolLimits.wordBytes))
+        // A card of another length is ignored. The text is bounded, because a session keeps its peer's Hello.
+        if card.slice.count == ProtocolLimits.cardTextBytes { hello.card = texts.string(card.slice, in: json) }
         object = .hello(hello)
         return end
     }

@@ -95,6 +95,7 @@ extension JSONWriter {
         member(#","features":"#) { $0.array(hello.features) { $0.string($1) } }
         member(#","maxFrameBytes":"#) { $0.raw(hello.maxFrameBytes) }
         member(#","window":"#) { $0.raw(hello.window) }
+        if let card = hello.card { member(#","card":"#) { $0.string(card) } }
         raw("}")
     }
 

@@ -3,8 +3,8 @@ public import NIOCore
 
 /// Appends complete frames, length and body, to a buffer.
 public enum WrapperEncoder {
-    /// Maximum bytes of the name in a Hello. Escaping makes it at most six times as long, and the frame stays below 8 KiB.
-    private static let nameBytes = 1_024
+    /// Maximum bytes of the name in a Hello. Escaping makes it at most six times as long, and the frame with a card stays below 8 KiB.
+    private static let nameBytes = 768
 
     public static func hello(_ hello: Hello, into buffer: inout ByteBuffer) {
         var hello = hello

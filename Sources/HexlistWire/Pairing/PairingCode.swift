@@ -17,7 +17,7 @@ public struct PairingNonce: Sendable, Equatable {
 
     /// Parses 32 bytes in base64; `nil` for anything else.
     init?(base64 text: String) {
-        guard let bytes = Base64.decode32(text) else { return nil }
+        guard let bytes = Base64.decode(text, count: 32) else { return nil }
         self.bytes = bytes
     }
 
@@ -51,53 +51,5 @@ enum PairingCode {
     static func areEqual(_ left: [UInt8], _ right: [UInt8]) -> Bool {
         guard left.count == right.count else { return false }
         return zip(left, right).reduce(0 as UInt8) { $0 | ($1.0 ^ $1.1) } == 0
-    }
-}
-
-/// Base64 (RFC 4648) for 32 bytes: 43 characters and a `=`.
-enum Base64 {
-    private static let digits = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
-
-    static func encode(_ bytes: [UInt8]) -> String {
-        var text: [UInt8] = []
-        for start in stride(from: 0, to: bytes.count, by: 3) {
-            let group = bytes[start..<min(start + 3, bytes.count)]
-            let bits = group.reduce(0 as UInt32) { $0 << 8 | UInt32($1) } << (8 * UInt32(3 - group.count))
-            for position in 0..<4 {
-                text.append(position <= group.count ? digits[Int(bits >> (18 - 6 * UInt32(position)) & 63)] : UInt8(ascii: "="))
-            }
-        }
-        return String(decoding: text, as: UTF8.self)
-    }
-
-    /// Decodes 32 bytes; `nil` for other lengths or alphabets, missing padding, or unused bits that are not zero.
-    static func decode32(_ text: String) -> [UInt8]? {
-        let utf8 = Array(text.utf8)
-        guard utf8.count == 44, utf8.last == UInt8(ascii: "=") else { return nil }
-        var bytes: [UInt8] = []
-        var bits: UInt32 = 0
-        for (position, character) in utf8.dropLast().enumerated() {
-            guard let value = value(of: character) else { return nil }
-            bits = bits << 6 | UInt32(value)
-            if position % 4 == 3 {
-                for shift in [16, 8, 0] as [UInt32] { bytes.append(UInt8(truncatingIfNeeded: bits >> shift)) }
-                bits = 0
-            }
-        }
-        // The last three characters have 16 bits of data and two that must be zero.
-        guard bits & 3 == 0 else { return nil }
-        for shift in [10, 2] as [UInt32] { bytes.append(UInt8(truncatingIfNeeded: bits >> shift)) }
-        return bytes
-    }
-
-    private static func value(of character: UInt8) -> UInt8? {
-        switch character {
-        case UInt8(ascii: "A")...UInt8(ascii: "Z"): character - UInt8(ascii: "A")
-        case UInt8(ascii: "a")...UInt8(ascii: "z"): character - UInt8(ascii: "a") + 26
-        case UInt8(ascii: "0")...UInt8(ascii: "9"): character - UInt8(ascii: "0") + 52
-        case UInt8(ascii: "+"): 62
-        case UInt8(ascii: "/"): 63
-        default: nil
-        }
     }
 }

@@ -101,7 +101,7 @@ public struct PairingStateMachine: Sendable {
     public static func answer(
         _ request: Pairing, own: Fingerprint, peer: Fingerprint, nonce: PairingNonce, timing: Timing = Timing(), now: Instant
     ) -> (PairingStateMachine, [Action])? {
-        guard request.knownStep == .commit, let commitment = Base64.decode32(request.commitment) else { return nil }
+        guard request.knownStep == .commit, let commitment = Base64.decode(request.commitment, count: 32) else { return nil }
         let machine = PairingStateMachine(
             own: own, peer: peer, timing: timing, state: .answered(nonce, commitment: commitment), now: now)
         return (machine, [.send(Pairing(step: "nonce", nonce: nonce.base64))])
@@ -150,7 +150,7 @@ public struct PairingStateMachine: Sendable {
                 state = .committed(nonce, crossed: true)
                 return []
             }
-            guard let commitment = Base64.decode32(pairing.commitment) else { return end(.outOfOrder) }
+            guard let commitment = Base64.decode(pairing.commitment, count: 32) else { return end(.outOfOrder) }
             let nonce = freshNonce()
             state = .answered(nonce, commitment: commitment)
             deadline = now + timing.step

@@ -21,11 +21,25 @@ struct IDShowCommand: AsyncParsableCommand {
     @Flag(help: "Print a URI for `hexlist peer add` on another machine, with its QR code on a terminal.")
     var qr = false
 
+    @Flag(help: "Print this machine's card: its public keys, for `hexlist peer add` on a machine that it never meets.")
+    var card = false
+
+    @Flag(help: "Print this machine's certificate as PEM, for a broker.")
+    var pem = false
+
     func validate() throws {
-        if qr, common.json { throw ValidationError("Give --qr or --json, not both.") }
+        if [qr, card, pem, common.json].count(where: \.self) > 1 {
+            throw ValidationError("Give only one of --qr, --card, --pem and --json.")
+        }
     }
 
     func run() async throws {
+        if card || pem {
+            let keys = try await common.withClient { try await $0.ownKeys() }
+            let output = common.output
+            for line in (card ? keys.card : keys.certificate).split(separator: "\n") { try output.line(String(line)) }
+            return try output.flush()
+        }
         guard qr else { return try show(try await common.withClient { try await $0.status() }, common.output) }
         let (status, configuration) = try await common.withClient { (try await $0.status(), try await $0.configuration()) }
         let listen = configuration.items.first { $0.key == "listen" }?.value.split(separator: ",").map(String.init) ?? []

@@ -2,6 +2,7 @@ import ArgumentParser
 import Glibc
 import HexlistAPI
 import HexlistClient
+import HexlistEnvelope
 import HexlistModel
 
 struct PeerCommand: AsyncParsableCommand {
@@ -165,16 +166,17 @@ struct PeerTrustCommand: AsyncParsableCommand {
 
 struct PeerAddCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "add", abstract: "Trust a peer by the URI that `hexlist id --qr` prints there.",
+        commandName: "add", abstract: "Trust a peer by the URI or card that `hexlist id --qr` or `--card` prints there.",
         discussion: """
-            The URI contains the fingerprint and addresses of the peer, so you need not have met it. Take it from the screen of that \
+            A URI contains the fingerprint and addresses of the peer, so you need not have met it. A card contains its public keys, so that \
+            hexes can wait for it in a mailbox although it was never online together with this machine. Take it from the screen of that \
             machine or from a friend: anyone who can change it on the way decides whom you trust. Quote it in a shell. An existing alias \
             stays unless --alias gives another; a blocked peer must be unblocked first.
             """)
 
     @OptionGroup var common: CommonOptions
 
-    @Argument(help: ArgumentHelp("hexlist://peer/FINGERPRINT?name=…&address=…", valueName: "uri"))
+    @Argument(help: ArgumentHelp("hexlist://peer/FINGERPRINT?name=…&address=… or hexlist-card-1:…", valueName: "uri-or-card"))
     var uri: String
 
     @Option(help: ArgumentHelp("The alias; by default the existing one, or the name in the URI.", valueName: "alias"))
@@ -187,7 +189,8 @@ struct PeerAddCommand: AsyncParsableCommand {
         if let address = AddressText(uri) {
             throw HexlistError(.badRequest, "`\(TerminalText.clean(uri))` is an address, not the URI of a peer.", hint: address.advice)
         }
-        let new = try PeerURI(uri)
+        let card = try Self.card(uri)
+        let new = try card.map { PeerURI(fingerprint: $0.fingerprint) } ?? PeerURI(uri)
         let id = new.fingerprint.peerID
         let output = common.output
         let known = try await common.withClient { client in try await Self.known(id, client) }
@@ -200,11 +203,12 @@ struct PeerAddCommand: AsyncParsableCommand {
             let alias = Self.alias(alias, new, known)
             let peer = RosterPeer(
                 uuid: id.description, fingerprint: new.fingerprint.description, name: new.name, alias: alias,
-                trust: Trust.trusted.rawValue, addresses: new.addresses)
+                trust: Trust.trusted.rawValue, addresses: new.addresses, card: card?.base64)
             let done = try await client.importRoster(peer.lineBytes)
             if let refusal = done.refused.first { throw Self.refused(refusal, alias: alias) }
             guard done.own == 0 else {
-                throw HexlistError(.badRequest, "This is the URI of this machine.", hint: "Use it on the other machine.")
+                throw HexlistError(
+                    .badRequest, "This is the \(card == nil ? "URI" : "card") of this machine.", hint: "Use it on the other machine.")
             }
             return (known?.trust == .trusted, try await client.peer(peer.uuid))
         }
@@ -214,6 +218,17 @@ struct PeerAddCommand: AsyncParsableCommand {
             try output.line("\(view.label.shown(.named)) is \(wasTrusted ? "already" : "now") trusted.")
         }
         try output.flush()
+    }
+
+    /// Reads a card; `nil` if the text does not begin like one.
+    /// - Throws: `HexlistError` if the card is damaged.
+    static func card(_ text: String) throws -> Card? {
+        guard Card.isText(text) else { return nil }
+        guard let card = Card(text: text), card.isSignatureValid else {
+            throw HexlistError(
+                .badRequest, "This card is damaged.", hint: "Copy the whole line from `hexlist id --card` on the other machine.")
+        }
+        return card
     }
 
     /// Returns the stored data of a peer; `nil` if the peer was never seen.
@@ -390,6 +405,8 @@ struct PeerSetCommand: AsyncParsableCommand {
 
             --pin sets the PIN that LocalSend on a device requires of senders; --pin '' deletes it. A PIN that the device refuses is \
             deleted, because the device locks out senders after three wrong ones.
+
+            --route selects the routes on which hexes wait for this peer while it is away. `--route none` keeps it off all routes.
             """)
 
     @OptionGroup var argument: PeerArgument
@@ -411,6 +428,10 @@ struct PeerSetCommand: AsyncParsableCommand {
 
     @Option(help: ArgumentHelp("The PIN of a device with LocalSend; '' deletes it.", valueName: "pin"))
     var pin: String?
+    @Option(
+        parsing: .upToNextOption,
+        help: ArgumentHelp("Routes while it is away: any, none, or names (`hexlist route`).", valueName: "any|none|name"))
+    var route: [String] = []
 
     /// The values of `--fetch`.
     enum FetchMode: String, ExpressibleByArgument, CaseIterable {
@@ -456,29 +477,35 @@ struct PeerSetCommand: AsyncParsableCommand {
     }
 
     func validate() throws {
-        if receive == nil, notify == nil, fetch == nil, fetchLimit == nil, open == nil, pin == nil {
+        if receive == nil, notify == nil, fetch == nil, fetchLimit == nil, open == nil, pin == nil, route.isEmpty {
             throw ValidationError(
-                "What should be set? --receive inbox|held|nothing, --notify on|off, --fetch auto|downloads|never, --open N, --pin PIN.")
+                "What should be set? --receive inbox|held|nothing, --notify on|off, --fetch auto|downloads|never, --open N, --pin PIN, "
+                    + "--route any|none|NAME.")
         }
         if let open, !(0...PeerChange.mostOpenLinks).contains(open) {
             throw ValidationError("--open takes a number from 0 to \(PeerChange.mostOpenLinks).")
         }
+        if !route.isEmpty, routes == nil { throw ValidationError("--route takes any, none, or names of routes.") }
         if fetchLimit != nil, fetch == nil || fetch == .never {
             throw ValidationError("--fetch-limit needs --fetch auto or --fetch downloads.")
         }
     }
+
+    /// `nil` without `--route`, or if it has no valid value.
+    private var routes: RouteSelection? { RouteSelection(route.joined(separator: " ")) }
 
     func run() async throws {
         try await argument.change {
             try await $0.setPeer(
                 argument.peer, receive: receive?.receive, notify: notify.map { $0 == .on },
                 fetchLimit: fetch.map { fetchLimit?.value ?? $0.defaultLimit }, fetchTo: fetch?.target, openLinks: open,
-                pin: pin)
+                pin: pin, routes: routes)
         } as: { peer in
             "\(peer.label.shown(.named)): \(PeerSettingsText.receive(peer)), "
                 + "notifications \(peer.notify == false ? "off" : "on")"
                 + ((PeerSettingsText.fetch(peer) ?? (fetch == .never ? "never" : nil)).map { "; fetch \($0)" } ?? "")
-                + ((PeerSettingsText.opened(peer) ?? (open == 0 ? "none" : nil)).map { "; open \($0)." } ?? ".")
+                + ((PeerSettingsText.opened(peer) ?? (open == 0 ? "none" : nil)).map { "; open \($0)" } ?? "")
+                + (peer.routes.map { "; routes: \($0)." } ?? ".")
         }
     }
 }

@@ -78,6 +78,7 @@ struct StatusCommand: AsyncParsableCommand {
         for fault in status.hookFaults {
             table.add("hook", fault.text + (fault.at.map { ", last at \(HumanText.moment($0))" } ?? ""), .failure)
         }
+        for problem in status.routeProblems { table.add("route", "\(problem.route): \(problem.message)", .failure) }
         let ghosts = status.ghosts == 0 ? "" : ", \(HumanText.count(status.ghosts, "ghost", "ghosts")) hidden"
         table.add("peers", "\(status.peers) online\(ghosts)")
         for peer in conflicts { table.add("", PeersText.twice(peer), .failure) }

@@ -2,11 +2,13 @@ import HexlistEnvelope
 import HexlistModel
 import HexlistWire
 
-/// The envelopes in one peer's mailbox that have no receipt yet.
+/// The envelopes in one peer's mailboxes that have no receipt yet.
 struct PostedEnvelopes: Sendable, Equatable {
-    /// Bounds for one peer.
+    /// Bounds for one peer on one route.
     static let maximumEnvelopes = 64
     static let maximumBytes = 32 << 20
+    /// Maximum number of envelopes on all routes that are read from the store.
+    private static let storedEnvelopes = 1_024
     /// Milliseconds after which a posting without a receipt is forgotten.
     private static let lifetime: Int64 = 60 * 86_400_000
     /// Milliseconds without a receipt after which a row is posted again, by the number of earlier posts. A fifth post is the last.
@@ -21,18 +23,34 @@ struct PostedEnvelopes: Sendable, Equatable {
         var posts: Int
         /// The number of the last frame with a result.
         var through: Int64 = 0
+        /// The name of the route; empty in records of earlier versions, which had one route.
+        var route = ""
+
+        func isOn(_ route: String) -> Bool { self.route == route || self.route.isEmpty }
 
         var rowCount: Int { rows.reduce(0) { $0 + $1.count } }
     }
 
     private(set) var all: [Posting] = []
 
-    var isFull: Bool { all.count >= Self.maximumEnvelopes || all.reduce(0) { $0 + $1.bytes } >= Self.maximumBytes }
+    /// The number of envelopes that may be added on a route.
+    func room(on route: String) -> Int {
+        let own = all.filter { $0.isOn(route) }
+        guard own.reduce(0, { $0 + $1.bytes }) < Self.maximumBytes else { return 0 }
+        return max(0, Self.maximumEnvelopes - own.count)
+    }
+
+    func hasRoom(on route: String) -> Bool { room(on: route) > 0 }
+
+    /// The posting of a row.
+    func posting(of row: Int64) -> Posting? { all.first { $0.rows.contains { $0.contains(row) } } }
 
     /// The last posted row; rows after it were not posted.
     var lastRow: Int64 { all.compactMap { $0.rows.last?.upperBound }.max() ?? 0 }
 
     mutating func add(_ posting: Posting) { all.append(posting) }
+
+    mutating func remove(_ files: Set<EnvelopeFileName>) { all.removeAll { files.contains($0.file) } }
 
     /// Applies a receipt of the peer. An impossible one is ignored.
     /// - Returns: the results of rows.
@@ -63,30 +81,31 @@ struct PostedEnvelopes: Sendable, Equatable {
         return results
     }
 
-    /// Removes the postings that are too old, and those whose rows are to be posted again.
-    /// - Parameter isThere: whether an envelope's file is still in the mailbox, so that the peer may still read it.
-    /// - Returns: the rows to be posted again, with the number of earlier posts.
-    mutating func due(at now: Int64, isThere: (EnvelopeFileName) -> Bool) -> [(rows: [ClosedRange<Int64>], posts: Int)] {
-        var again: [(rows: [ClosedRange<Int64>], posts: Int)] = []
-        all.removeAll { posting in
-            let age = now - posting.file.postedAt
-            if age > Self.lifetime { return true }
-            guard posting.posts <= Self.repetitions.count, age >= Self.repetitions[posting.posts - 1], !isThere(posting.file) else {
-                return false
-            }
-            again.append((posting.rows, posting.posts))
-            return true
+    /// The postings whose rows are to be posted again, unless their envelopes are still in the mailbox.
+    func overdue(at now: Int64) -> [Posting] {
+        all.filter { posting in
+            posting.posts <= Self.repetitions.count && now - posting.file.postedAt >= Self.repetitions[posting.posts - 1]
         }
-        return again
+    }
+
+    /// Removes the postings that are too old, and the overdue ones.
+    /// - Parameter present: the overdue envelopes that are still in the mailbox, so that the peer may still read them.
+    /// - Returns: the rows to be posted again, with the number of earlier posts.
+    mutating func takeOverdue(at now: Int64, present: Set<EnvelopeFileName>) -> [(rows: [ClosedRange<Int64>], posts: Int)] {
+        all.removeAll { now - $0.file.postedAt > Self.lifetime }
+        let again = overdue(at: now).filter { !present.contains($0.file) }
+        remove(Set(again.map(\.file)))
+        return again.map { ($0.rows, $0.posts) }
     }
 
     // MARK: In the store
 
-    /// One line for each posting: `FILE BYTES POSTS THROUGH FIRST-LAST,…`.
+    /// One line for each posting: `FILE BYTES POSTS THROUGH FIRST-LAST,… ROUTE`.
     var text: String {
         all.map { posting in
             let rows = posting.rows.map { "\($0.lowerBound)-\($0.upperBound)" }.joined(separator: ",")
-            return "\(posting.file) \(posting.bytes) \(posting.posts) \(posting.through) \(rows)"
+            return
+                "\(posting.file) \(posting.bytes) \(posting.posts) \(posting.through) \(rows)\(posting.route.isEmpty ? "" : " \(posting.route)")"
         }.joined(separator: "\n")
     }
 
@@ -94,9 +113,10 @@ struct PostedEnvelopes: Sendable, Equatable {
 
     /// Reads `text`. Lines of another form are left out.
     init(text: String) {
-        all = text.split(separator: "\n").prefix(Self.maximumEnvelopes).compactMap { line in
+        all = text.split(separator: "\n").prefix(Self.storedEnvelopes).compactMap { line in
             let words = line.split(separator: " ")
-            guard words.count == 5, let file = EnvelopeFileName(String(words[0])), let bytes = Int(words[1]), let posts = Int(words[2]),
+            guard (5...6).contains(words.count), let file = EnvelopeFileName(String(words[0])), let bytes = Int(words[1]),
+                let posts = Int(words[2]),
                 posts >= 1, let through = Int64(words[3])
             else { return nil }
             var rows: [ClosedRange<Int64>] = []
@@ -105,7 +125,8 @@ struct PostedEnvelopes: Sendable, Equatable {
                 guard ends.count == 2, ends[0] <= ends[1], ends[1] - ends[0] < 1 << 20 else { return nil }
                 rows.append(ends[0]...ends[1])
             }
-            return Posting(file: file, rows: rows, bytes: bytes, posts: posts, through: through)
+            return Posting(
+                file: file, rows: rows, bytes: bytes, posts: posts, through: through, route: words.count > 5 ? String(words[5]) : "")
         }
     }
 }

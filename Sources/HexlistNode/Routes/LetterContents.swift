@@ -111,4 +111,23 @@ struct LetterContents: Sendable {
         buffer.moveReaderIndex(forwardBy: 4)
         return Array(buffer.readableBytesView)
     }
+
+    /// Divides items into letters, as few as possible. An item's frames stay together.
+    /// - Parameter payloadBytes: maximum bytes of the frames of one letter, with their lengths.
+    static func letters<Key>(
+        _ items: [(key: Key, frames: [[UInt8]])], payloadBytes: Int = Letter.maximumPayloadBytes
+    ) -> [[(key: Key, frames: [[UInt8]])]] {
+        var letters: [[(key: Key, frames: [[UInt8]])]] = []
+        var bytes = payloadBytes + 1
+        for item in items {
+            let size = item.frames.reduce(0) { $0 + 4 + $1.count }
+            if bytes + size > payloadBytes {
+                letters.append([])
+                bytes = 0
+            }
+            letters[letters.count - 1].append(item)
+            bytes += size
+        }
+        return letters
+    }
 }

@@ -1,0 +1,252 @@
+import HexlistModel
+package import HexlistTransport
+package import NIOCore
+import NIOPosix
+import NIOSSL
+import NIOTLS
+
+#if canImport(Glibc)
+    import Glibc
+#endif
+
+/// Carries out an `MQTTSession` on a connection to a broker.
+///
+/// Confined to its event loop; that makes it `Sendable`. Callbacks come on this loop.
+package final class MQTTConnection: @unchecked Sendable {
+    package typealias Instant = ContinuousClock.Instant
+
+    package enum Event: Sendable {
+        case ready
+        case received(id: UInt16?, topic: String, payload: [UInt8])
+        /// A message that is too long for an envelope was acknowledged.
+        case skipped
+        case accepted(Int)
+        case expired(Int)
+        /// The connection ended; the last event.
+        /// - Parameters:
+        ///   - inFlight: the numbers of the publishes that were sent without an answer.
+        ///   - unsent: those that were not sent.
+        case ended(MQTTFault, inFlight: [Int], unsent: [Int])
+    }
+
+    private let eventLoop: any EventLoop
+    private var session: MQTTSession
+    private let onEvent: @Sendable (Event) -> Void
+    private var channel: (any Channel)?
+    private var handler: MQTTHandler?
+    /// Whether packets are handled that were read together, so that the answers are flushed together.
+    private var isInBatch = false
+    private var timer: Scheduled<Void>?
+    private var isEnded = false
+    /// The time of the login; `nil` before.
+    package private(set) var loggedInAt: Instant?
+
+    /// The time for TCP and TLS.
+    private static let connectTime = TimeAmount.seconds(30)
+
+    /// Begins to connect.
+    /// - Parameter tls: `nil` for a connection without encryption.
+    package init(
+        to address: MQTTAddress, tls: BrokerTLS?, session: MQTTSession, on eventLoop: any EventLoop,
+        onEvent: @escaping @Sendable (Event) -> Void
+    ) {
+        self.eventLoop = eventLoop
+        self.session = session
+        self.onEvent = onEvent
+        let bootstrap = ClientBootstrap(group: eventLoop).connectTimeout(Self.connectTime)
+            .channelOption(.socketOption(.so_keepalive), value: 1)
+            .channelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    if let tls {
+                        let name = IPAddress(address.host) == nil ? address.host : nil
+                        try channel.pipeline.syncOperations.addHandler(NIOSSLClientHandler(context: tls.context, serverHostname: name))
+                    }
+                    try channel.pipeline.syncOperations.addHandler(MQTTHandler(self, waitsForTLS: tls != nil))
+                }
+            }
+        bootstrap.connect(host: address.host, port: address.port).whenFailure { self.end(.failed(Self.text(of: $0))) }
+    }
+
+    /// Whether nothing is read from the broker.
+    private var isReadingPaused = false
+
+    /// Reports whether the owner has room for another message. Without, the socket is not read, except for awaited answers; messages that
+    /// arrive before these may be left without an acknowledgement, and come again on the next connection.
+    package func setFull(_ isFull: Bool) {
+        guard session.isFull != isFull else { return }
+        session.isFull = isFull
+        updateReading()
+    }
+
+    package func publish(_ payload: [UInt8], to topic: String, number: Int) {
+        perform(session.publish(payload, to: topic, number: number, now: .now))
+    }
+
+    /// Acknowledges a received message.
+    package func acknowledge(_ id: UInt16) { perform(session.acknowledge(id, now: .now)) }
+
+    /// Ends the connection in an orderly way. The callback follows.
+    package func close() {
+        channel?.writeAndFlush(ByteBuffer(bytes: MQTTPacket.disconnect.bytes ?? []), promise: nil)
+        end(.closed)
+    }
+
+    // MARK: Channel
+
+    fileprivate func opened(_ channel: any Channel, _ handler: MQTTHandler) {
+        guard !isEnded else { return channel.close(promise: nil) }
+        (self.channel, self.handler) = (channel, handler)
+        perform(session.begin(now: .now))
+    }
+
+    /// Whether packets are passed on.
+    fileprivate var reads: Bool { !isEnded && !session.isReadingPaused }
+
+    fileprivate func received(_ packet: MQTTPacket) {
+        guard !isEnded else { return }
+        let wasLoggedIn = session.isLoggedIn
+        let actions = session.received(packet, now: .now)
+        if !wasLoggedIn, session.isLoggedIn { loggedInAt = .now }
+        perform(actions)
+    }
+
+    /// Handles packets that were read together.
+    fileprivate func batch(_ body: () -> Void) {
+        isInBatch = true
+        body()
+        isInBatch = false
+        updateReading()
+        channel?.flush()
+        updateWritability()
+    }
+
+    fileprivate func updateWritability() {
+        session.isWritable = channel?.isWritable ?? true
+        updateReading()
+    }
+
+    private func updateReading() {
+        guard !isEnded, !isInBatch, session.isReadingPaused != isReadingPaused else { return }
+        isReadingPaused.toggle()
+        try? channel?.syncOptions?.setOption(.autoRead, value: !isReadingPaused)
+        // Packets that were read before the pause. In the next tick, because the owner may be handling another event.
+        if !isReadingPaused { eventLoop.execute { [weak self] in self?.handler?.handlePackets() } }
+    }
+
+    fileprivate func failed(_ error: any Error) { end(error as? MQTTFault ?? .failed(Self.text(of: error))) }
+
+    private func perform(_ actions: [MQTTSession.Action]) {
+        var hasWritten = false
+        for action in actions {
+            switch action {
+            case .send(let packet):
+                channel?.write(ByteBuffer(bytes: packet.bytes ?? []), promise: nil)
+                hasWritten = true
+            case .ready: onEvent(.ready)
+            case .received(let id, let topic, let payload): onEvent(.received(id: id, topic: topic, payload: payload))
+            case .skipped: onEvent(.skipped)
+            case .accepted(let number): onEvent(.accepted(number))
+            case .expired(let number): onEvent(.expired(number))
+            case .close(let fault): return end(fault)
+            }
+        }
+        if hasWritten, !isInBatch { channel?.flush() }
+        if hasWritten { session.isWritable = channel?.isWritable ?? true }
+        setTimer()
+        updateReading()
+    }
+
+    private func setTimer() {
+        timer?.cancel()
+        timer = nil
+        guard !isEnded, let next = session.nextTick else { return }
+        let delay = max(.zero, next - .now)
+        timer = eventLoop.scheduleTask(in: .nanoseconds(Int64(delay / .nanoseconds(1)))) { [weak self] in
+            guard let self, !self.isEnded else { return }
+            self.perform(self.session.tick(now: .now))
+        }
+    }
+
+    fileprivate func end(_ fault: MQTTFault) {
+        guard !isEnded else { return }
+        isEnded = true
+        timer?.cancel()
+        let inFlight = session.numbersInFlight
+        let unsent = session.unfinished.filter { !inFlight.contains($0) }
+        session.end()
+        channel?.close(promise: nil)
+        (channel, handler) = (nil, nil)
+        onEvent(.ended(fault, inFlight: inFlight, unsent: unsent))
+    }
+
+    private static func text(of error: any Error) -> String {
+        switch error {
+        case let error as NIOConnectionError:
+            // Each address has its own error; the last one is usually the clearest.
+            error.connectionErrors.last.map { text(of: $0.error) } ?? "its name cannot be resolved"
+        case let error as IOError where error.errnoCode == ECONNREFUSED: "connection refused"
+        case let error as IOError: String(cString: strerror(error.errnoCode))
+        case ChannelError.connectTimeout: "no answer"
+        case is NIOSSLError, is BoringSSLError, is NIOSSLExtraError: "TLS failed: \(error)"
+        default: "\(error)"
+        }
+    }
+}
+
+/// Passes the bytes of a channel to an `MQTTConnection`.
+private final class MQTTHandler: ChannelInboundHandler {
+    typealias InboundIn = ByteBuffer
+
+    private let connection: MQTTConnection
+    private let waitsForTLS: Bool
+    private var decoder = MQTTPacketDecoder()
+
+    init(_ connection: MQTTConnection, waitsForTLS: Bool) {
+        self.connection = connection
+        self.waitsForTLS = waitsForTLS
+    }
+
+    func channelActive(context: ChannelHandlerContext) {
+        if !waitsForTLS { connection.opened(context.channel, self) }
+        context.fireChannelActive()
+    }
+
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        if waitsForTLS, case .handshakeCompleted? = event as? TLSUserEvent { connection.opened(context.channel, self) }
+        context.fireUserInboundEventTriggered(event)
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        decoder.feed(unwrapInboundIn(data).readableBytesView)
+        handlePackets()
+    }
+
+    /// Passes on the packets that have arrived. During a pause they stay in the decoder, which is not fed then but for the bytes that were
+    /// read together, at most some 100 KiB.
+    func handlePackets() {
+        connection.batch {
+            do {
+                while connection.reads, let packet = try decoder.next() { connection.received(packet) }
+            } catch {
+                connection.failed(error)
+            }
+        }
+    }
+
+    func channelWritabilityChanged(context: ChannelHandlerContext) {
+        connection.updateWritability()
+        context.fireChannelWritabilityChanged()
+    }
+
+    func channelInactive(context: ChannelHandlerContext) {
+        connection.end(.closed)
+        context.fireChannelInactive()
+    }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        // A broker that closes without an orderly end of TLS.
+        if let error = error as? NIOSSLError, case .uncleanShutdown = error { return connection.end(.closed) }
+        if let error = error as? IOError, error.errnoCode == ECONNRESET { return connection.end(.closed) }
+        connection.failed(error)
+    }
+}

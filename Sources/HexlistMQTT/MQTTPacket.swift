@@ -1,0 +1,103 @@
+/// The packets of MQTT 3.1.1 that a client for envelopes sends and receives (OASIS standard, chapter 3):
+///
+///     | type and flags: 1 byte | remaining length: 1…4 bytes, 7 bits each, lowest first | remaining length bytes |
+package enum MQTTPacket: Equatable, Sendable {
+    // Sent.
+    case connect(MQTTConnect)
+    case subscribe(id: UInt16, topic: String)
+    case pingRequest
+    case disconnect
+    // Received.
+    case connectAcknowledgement(code: UInt8)
+    case subscribeAcknowledgement(id: UInt16, codes: [UInt8])
+    case pingResponse
+    /// A publish that is too long for an envelope. Its payload was not kept.
+    case skippedPublish(id: UInt16?)
+    // Both.
+    case publish(MQTTPublish)
+    case publishAcknowledgement(id: UInt16)
+
+    /// The longest publish whose payload is kept, in bytes after the length: an envelope, its topic and its packet id.
+    package static let maximumBytes = 984_300
+    /// Bytes of the longest topic. Those of this client have 47.
+    package static let topicBytes = 256
+
+    /// The bytes of a sent packet; `nil` for packets that only a broker sends.
+    package var bytes: [UInt8]? {
+        switch self {
+        case .connect(let connect): Self.packet(0x10, connect.body)
+        case .subscribe(let id, let topic): Self.packet(0x82, Self.number(id) + Self.text(topic) + [1])
+        case .pingRequest: [0xC0, 0]
+        case .disconnect: [0xE0, 0]
+        case .publish(let publish): publish.bytes
+        case .publishAcknowledgement(let id): [0x40, 2] + Self.number(id)
+        case .connectAcknowledgement, .subscribeAcknowledgement, .pingResponse, .skippedPublish: nil
+        }
+    }
+
+    static func packet(_ first: UInt8, _ body: [UInt8]) -> [UInt8] { header(first, body.count) + body }
+
+    /// The first byte and the remaining length.
+    static func header(_ first: UInt8, _ length: Int) -> [UInt8] {
+        var bytes = [first]
+        var left = length
+        repeat {
+            let digit = UInt8(left & 0x7F)
+            left >>= 7
+            bytes.append(left > 0 ? digit | 0x80 : digit)
+        } while left > 0
+        return bytes
+    }
+
+    static func number(_ number: UInt16) -> [UInt8] { [UInt8(number >> 8), UInt8(truncatingIfNeeded: number)] }
+
+    /// A text with its length in front. Texts of this client are far shorter than 64 KiB.
+    static func text(_ text: String) -> [UInt8] { number(UInt16(clamping: text.utf8.count)) + text.utf8.prefix(Int(UInt16.max)) }
+}
+
+/// The login to a broker. The session survives the connection, so that the broker stores envelopes for a client that is away.
+package struct MQTTConnect: Equatable, Sendable {
+    package var clientID: String
+    package var user: String?
+    package var password: [UInt8]?
+    /// Seconds after which the broker may close a silent connection.
+    package var keepAlive: UInt16
+
+    package init(clientID: String, user: String? = nil, password: [UInt8]? = nil, keepAlive: UInt16 = 240) {
+        self.clientID = clientID
+        self.user = user
+        self.password = password
+        self.keepAlive = keepAlive
+    }
+
+    var body: [UInt8] {
+        let flags: UInt8 = (user == nil ? 0 : 0x80) | (password == nil ? 0 : 0x40)
+        var body = MQTTPacket.text("MQTT") + [4, flags] + MQTTPacket.number(keepAlive) + MQTTPacket.text(clientID)
+        if let user { body += MQTTPacket.text(user) }
+        if let password { body += MQTTPacket.number(UInt16(clamping: password.count)) + password.prefix(Int(UInt16.max)) }
+        return body
+    }
+}
+
+/// A message with QoS 1, or a received one with QoS 0.
+package struct MQTTPublish: Equatable, Sendable {
+    /// 1…65535; `nil` for QoS 0.
+    package var id: UInt16?
+    package var topic: String
+    package var payload: [UInt8]
+    /// Whether the broker had stored the message for new subscribers.
+    package var isRetained: Bool
+
+    package init(id: UInt16?, topic: String, payload: [UInt8], isRetained: Bool = false) {
+        self.id = id
+        self.topic = topic
+        self.payload = payload
+        self.isRetained = isRetained
+    }
+
+    var bytes: [UInt8] {
+        let head = MQTTPacket.text(topic) + (id.map(MQTTPacket.number) ?? [])
+        let first: UInt8 = 0x30 | (id == nil ? 0 : 2) | (isRetained ? 1 : 0)
+        return MQTTPacket.header(first, head.count + payload.count) + head + payload
+    }
+}

@@ -1,0 +1,58 @@
+import HexlistModel
+
+/// Decides when to connect to a broker again, from the ends of earlier connections.
+package struct MQTTReconnect: Sendable {
+    package typealias Instant = ContinuousClock.Instant
+
+    /// The pauses after consecutive failures.
+    private static let backoff = Backoff(from: .seconds(1), to: .seconds(300))
+    /// The pause after a second client was recognised.
+    package static let secondClientPause = Duration.seconds(600)
+    /// A connection that ends within this time of its login may have been ended by another client with the same id.
+    private static let shortTime = Duration.seconds(10)
+    /// Three such ends within this time show a second client.
+    private static let takeoverTime = Duration.seconds(60)
+    private static let takeovers = 3
+    /// A connection that lasted for this time ends a series of failures.
+    private static let healthyTime = Duration.seconds(60)
+
+    /// The end of a connection.
+    package struct End: Equatable, Sendable {
+        package var fault: MQTTFault
+        /// The time of the successful login; `nil` if there was none.
+        package var loggedInAt: Instant?
+        /// Whether publishes were in flight.
+        package var hadPublishes: Bool
+
+        package init(fault: MQTTFault, loggedInAt: Instant?, hadPublishes: Bool) {
+            self.fault = fault
+            self.loggedInAt = loggedInAt
+            self.hadPublishes = hadPublishes
+        }
+    }
+
+    private var failures = 0
+    /// Recent ends soon after the login.
+    private var shortEnds: [Instant] = []
+    /// Whether another machine seems to use the client id.
+    package private(set) var hasSecondClient = false
+
+    package init() {}
+
+    /// - Returns: the pause until the next connection.
+    package mutating func pause(after end: End, now: Instant, using random: inout some RandomNumberGenerator) -> Duration {
+        let lasted = end.loggedInAt.map { now - $0 }
+        if let lasted, lasted >= Self.healthyTime { failures = 0 }
+        failures += 1
+        // An end with publishes in flight more likely means a full mailbox.
+        if end.fault == .closed, !end.hadPublishes, let lasted, lasted < Self.shortTime { shortEnds.append(now) }
+        shortEnds.removeAll { now - $0 > Self.takeoverTime }
+        hasSecondClient = shortEnds.count >= Self.takeovers
+        guard !hasSecondClient else {
+            shortEnds = []
+            return Self.secondClientPause
+        }
+        // The first pauses are short, so that three takeovers fit into a minute.
+        return Self.backoff.jitteredPause(after: failures, shortest: .seconds(1), using: &random)
+    }
+}

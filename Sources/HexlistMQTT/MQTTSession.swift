@@ -1,0 +1,198 @@
+import DequeModule
+import HexlistModel
+
+/// The client's side of one connection to a broker: login, one subscription, publishes with QoS 1, and keep-alive. Performs no IO.
+package struct MQTTSession: Sendable {
+    package typealias Instant = ContinuousClock.Instant
+
+    /// Maximum publishes without a PUBACK.
+    package static let window: Int = 16
+    /// The time for the answer to a packet.
+    package static let answerTime = Duration.seconds(30)
+    /// The silence after which a PINGREQ is sent, less than the keep-alive of 240 s.
+    package static let pingTime = Duration.seconds(180)
+
+    package enum Action: Equatable, Sendable {
+        case send(MQTTPacket)
+        /// The broker accepted login and subscription.
+        case ready
+        /// A message arrived. `id` is the argument of `acknowledge`; `nil` for QoS 0.
+        case received(id: UInt16?, topic: String, payload: [UInt8])
+        /// A message arrived that is too long for an envelope; it was acknowledged.
+        case skipped
+        /// The broker has the publish with this number.
+        case accepted(Int)
+        /// The broker did not acknowledge the publish with this number in time.
+        case expired(Int)
+        case close(MQTTFault)
+    }
+
+    private enum State: Equatable { case idle, connecting, subscribing, ready, closed }
+
+    /// Maximum acknowledgements that wait for a broker that does not read. Then nothing more is read from it.
+    private static let unsentAcknowledgements = 1_024
+
+    private let login: MQTTConnect
+    private let topic: String
+    private var state = State.idle
+    /// Maximum publishes in flight: 1 until the first PUBACK after a connection that ended with publishes in flight.
+    private var window: Int
+    private var inFlight: [UInt16: (number: Int, until: Instant)] = [:]
+    /// Ids of expired publishes, whose PUBACK may still come.
+    private var abandoned: Set<UInt16> = []
+    private var waiting: Deque<(number: Int, topic: String, payload: [UInt8])> = []
+    private var nextID: UInt16 = 1
+    /// The deadline of CONNACK, SUBACK or PINGRESP; `nil` while none is awaited.
+    private var answerUntil: Instant?
+    private var lastSent: Instant
+    /// Acknowledgements that were sent since the connection took no more bytes.
+    private var unsent = 0
+    /// Whether the owner has no room for another message.
+    package var isFull = false
+    /// Whether the connection takes more bytes at the moment.
+    package var isWritable = true {
+        didSet { if isWritable { unsent = 0 } }
+    }
+
+    /// - Parameters:
+    ///   - topic: the topic of this machine's mailbox.
+    ///   - isCautious: whether to publish one message at a time until the first PUBACK.
+    package init(login: MQTTConnect, topic: String, isCautious: Bool = false, now: Instant) {
+        self.login = login
+        self.topic = topic
+        window = isCautious ? 1 : Self.window
+        lastSent = now
+    }
+
+    package var isReady: Bool { state == .ready }
+    /// Whether the broker accepted the login.
+    package var isLoggedIn: Bool { state == .ready || state == .subscribing }
+
+    /// Whether nothing is read from the connection, so that the broker has to wait. While an answer of the broker is awaited, reading goes on
+    /// although the owner is full: messages come before the PUBACK of a receipt, without which no envelope is ever removed.
+    package var isReadingPaused: Bool {
+        unsent >= Self.unsentAcknowledgements || (state == .ready && isFull && unfinished.isEmpty && answerUntil == nil)
+    }
+
+    /// The numbers of the publishes in flight.
+    package var numbersInFlight: [Int] { inFlight.values.map(\.number) }
+    /// The numbers of all publishes without a result.
+    package var unfinished: [Int] { numbersInFlight + waiting.map(\.number) }
+
+    package mutating func begin(now: Instant) -> [Action] {
+        guard state == .idle else { return [] }
+        state = .connecting
+        answerUntil = now + Self.answerTime
+        lastSent = now
+        return [.send(.connect(login))]
+    }
+
+    /// Publishes a message now or when the window has room.
+    /// - Parameter number: identifies the publish in `accepted` and `expired`.
+    package mutating func publish(_ payload: [UInt8], to topic: String, number: Int, now: Instant) -> [Action] {
+        guard state != .closed else { return [] }
+        waiting.append((number, topic, payload))
+        return sendWaiting(now: now)
+    }
+
+    /// Acknowledges a received message, so that the broker removes it.
+    package mutating func acknowledge(_ id: UInt16, now: Instant) -> [Action] {
+        state == .ready ? [acknowledgement(id, now: now)] : []
+    }
+
+    package mutating func received(_ packet: MQTTPacket, now: Instant) -> [Action] {
+        switch (state, packet) {
+        case (.connecting, .connectAcknowledgement(0)):
+            state = .subscribing
+            answerUntil = now + Self.answerTime
+            return [.send(.subscribe(id: takeID(), topic: topic))]
+        case (.connecting, .connectAcknowledgement(let code)): return close(.refused(code))
+        case (.subscribing, .subscribeAcknowledgement(_, let codes)):
+            guard codes == [1] else { return close(.notSubscribed) }
+            state = .ready
+            answerUntil = nil
+            return [.ready] + sendWaiting(now: now)
+        case (.ready, .publishAcknowledgement(let id)):
+            guard let (number, _) = inFlight.removeValue(forKey: id) else {
+                // A late PUBACK of an expired publish. Others are a fault of the broker.
+                return abandoned.remove(id) == nil ? close(.malformed) : []
+            }
+            window = Self.window
+            return [.accepted(number)] + sendWaiting(now: now)
+        // A broker may redeliver before its SUBACK, because the session existed before.
+        case (.ready, .publish(let publish)), (.subscribing, .publish(let publish)):
+            guard !publish.isRetained else { return publish.id.map { [acknowledgement($0, now: now)] } ?? [] }
+            return [.received(id: publish.id, topic: publish.topic, payload: publish.payload)]
+        case (.ready, .skippedPublish(let id)), (.subscribing, .skippedPublish(let id)):
+            return (id.map { [acknowledgement($0, now: now)] } ?? []) + [.skipped]
+        case (.ready, .pingResponse):
+            answerUntil = nil
+            return []
+        case (.closed, _): return []
+        default: return close(.malformed)
+        }
+    }
+
+    package mutating func tick(now: Instant) -> [Action] {
+        guard state != .closed, state != .idle else { return [] }
+        if let answerUntil, now >= answerUntil { return close(.silent) }
+        var actions: [Action] = []
+        for (id, (number, until)) in inFlight where now >= until {
+            inFlight[id] = nil
+            abandoned.insert(id)
+            actions.append(.expired(number))
+        }
+        guard abandoned.count <= Self.maximumAbandoned else { return close(.silent) }
+        actions += sendWaiting(now: now)
+        if state == .ready, answerUntil == nil, now >= lastSent + Self.pingTime {
+            lastSent = now
+            // The answer would not be read.
+            if !isReadingPaused { answerUntil = now + Self.answerTime }
+            actions.append(.send(.pingRequest))
+        }
+        return actions
+    }
+
+    /// The instant of the next `tick`.
+    package var nextTick: Instant? {
+        switch state {
+        case .idle, .closed: nil
+        case .connecting, .subscribing: answerUntil
+        case .ready: (inFlight.values.map(\.until) + [answerUntil ?? lastSent + Self.pingTime]).min()
+        }
+    }
+
+    /// Handles the end of the connection.
+    package mutating func end() { state = .closed }
+
+    private mutating func acknowledgement(_ id: UInt16, now: Instant) -> Action {
+        lastSent = now
+        if !isWritable { unsent += 1 }
+        return .send(.publishAcknowledgement(id: id))
+    }
+
+    private mutating func sendWaiting(now: Instant) -> [Action] {
+        var actions: [Action] = []
+        while state == .ready, inFlight.count < window, let next = waiting.popFirst() {
+            let id = takeID()
+            inFlight[id] = (next.number, now + Self.answerTime)
+            lastSent = now
+            actions.append(.send(.publish(MQTTPublish(id: id, topic: next.topic, payload: next.payload))))
+        }
+        return actions
+    }
+
+    /// Maximum number of publishes without PUBACK. Their ids cannot be used again on this connection, so a further one ends it.
+    private static let maximumAbandoned = 1_024
+
+    /// An id that is neither in flight nor abandoned. The connection ends long before all ids are taken.
+    private mutating func takeID() -> UInt16 {
+        repeat { nextID = nextID == .max ? 1 : nextID + 1 } while inFlight[nextID] != nil || abandoned.contains(nextID)
+        return nextID
+    }
+
+    private mutating func close(_ fault: MQTTFault) -> [Action] {
+        state = .closed
+        return [.close(fault)]
+    }
+}

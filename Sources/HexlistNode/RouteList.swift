@@ -1,0 +1,32 @@
+public import HexlistAPI
+import HexlistEventLoop
+import HexlistModel
+import HexlistTransport
+
+/// The routes of a node as its user lists and tests them.
+public struct RouteList: Sendable {
+    let node: Node
+
+    /// All routes in the order in which they are used.
+    public func all() async -> [RouteView] { await node.perform { $0.routes.views($0) } }
+
+    /// Posts a letter to this machine itself, and waits until it is read and opened, at most 30 s.
+    /// - Throws: `HexlistError` `notFound`.
+    public func test(_ name: String) async throws -> RouteTest {
+        try await node.perform { node in
+            guard let reader = node.routes.reader(name) else {
+                throw HexlistError(.notFound, "There is no route `\(name)`.", hint: "To list the routes: `hexlist route`.")
+            }
+            let began = node.clocks.now
+            let fault = await withCheckedContinuation { continuation in
+                reader.test(node) { continuation.resume(returning: $0) }
+            }
+            if let fault { return RouteTest(message: fault.text) }
+            return RouteTest(milliseconds: Int((node.clocks.now - began) / .milliseconds(1)))
+        }
+    }
+}
+
+extension Node {
+    public nonisolated var routeList: RouteList { RouteList(node: self) }
+}

@@ -1,0 +1,113 @@
+import HexlistEnvelope
+import HexlistFiles
+import HexlistModel
+
+/// This machine's mailbox in a shared folder, and those of its peers. Blocks; for the file threads.
+struct FolderMailbox: Sendable {
+    private static let cardName = "card.hxc"
+    /// Bounds of one round: opened envelopes, read files, and bytes of files. A mailbox full of junk costs no more.
+    private static let roundLetters = 64
+    private static let roundFiles = 256
+    private static let roundBytes = 32 << 20
+    /// Seconds for which a file that cannot be opened may still be incomplete.
+    private static let completionTime = 86_400
+
+    private let folder: MailboxFolder
+    private let coder: EnvelopeCoder
+
+    init(path: String, _ coder: EnvelopeCoder) {
+        folder = MailboxFolder(path: path)
+        self.coder = coder
+    }
+
+    private var own: PeerID { coder.own }
+    private var card: Card { coder.card }
+
+    var ownPath: String { "\(folder.path)/\(own)" }
+
+    /// Whether other machines may change the folder without an event of this machine's kernel.
+    var isOfNetwork: Bool { folder.isOfNetwork }
+
+    /// - Throws: `FileFault` if the folder cannot be used.
+    func check() throws { try folder.check() }
+
+    /// Creates the own mailbox with the card, if it is missing.
+    /// - Throws: `FileFault` if the folder cannot be used.
+    func create() throws {
+        try folder.create(own.description)
+        guard try folder.read(Self.cardName, in: own.description, sizes: Card.byteCount...Card.byteCount)?.bytes != card.bytes else {
+            return
+        }
+        // Each signature is different, so a valid card with the same keys is not replaced.
+        if card(in: own).map({ !$0.hasKeys(of: card) }) ?? true { try folder.write(card.bytes, as: Self.cardName, in: own.description) }
+    }
+
+    /// Reads the next envelopes of the own mailbox, in the order of their names.
+    /// - Parameter keepsIncomplete: whether files that may be incomplete stay.
+    /// - Throws: `FileFault` if the folder cannot be read.
+    func arrivals(
+        now: Int64, keepsIncomplete: Bool, leavingOut isLeftOut: (String) -> Bool, trust: (Fingerprint) -> Trust
+    ) throws -> Arrivals {
+        var arrivals = Arrivals()
+        var (weight, files, bytes) = (0, 0, 0)
+        for file in try folder.names(in: own.description, where: { EnvelopeFileName($0) != nil && !isLeftOut($0) }) {
+            guard arrivals.letters.count < Self.roundLetters, weight < ProtocolLimits.sessionWeight, files < Self.roundFiles,
+                bytes < Self.roundBytes
+            else {
+                arrivals.hasMore = true
+                break
+            }
+            files += 1
+            // A file that cannot be read, such as a pipe or a link, does not keep the others from being read.
+            guard let content = (try? folder.read(file, in: own.description, sizes: 0...Envelope.sizes.upperBound)) ?? nil else {
+                arrivals.postponed.append(file)
+                continue
+            }
+            bytes += content.bytes.count
+            do throws(EnvelopeFault) {
+                let letter = try coder.open(content.bytes, now: now, trust: trust)
+                guard let id = Envelope(bytes: content.bytes)?.id else { continue }
+                let arrival = Arrival(letter, file: file, id: id)
+                arrivals.letters.append(arrival)
+                weight += arrival.contents.weight
+            } catch {
+                if keepsIncomplete, error.reason.mayBeIncomplete, content.age < Self.completionTime {
+                    arrivals.postponed.append(file)
+                } else {
+                    arrivals.dropped.append((file, error))
+                }
+            }
+        }
+        return arrivals
+    }
+
+    /// - Returns: whether the file is gone.
+    func remove(_ file: String) -> Bool { folder.remove(file, in: own.description) }
+
+    func contains(_ file: EnvelopeFileName, of peer: PeerID) -> Bool { folder.contains(file.description, in: peer.description) }
+
+    /// Removes this machine's own envelope from the mailbox of a peer.
+    func withdraw(_ file: EnvelopeFileName, of peer: PeerID) { _ = folder.remove(file.description, in: peer.description) }
+
+    private func card(in peer: PeerID) -> Card? {
+        let content = try? folder.read(Self.cardName, in: peer.description, sizes: Card.byteCount...Card.byteCount)
+        guard let content = content ?? nil, let card = Card(bytes: content.bytes), card.isSignatureValid else { return nil }
+        return card
+    }
+
+    /// The card to seal with: the one in the peer's mailbox or the known one, by their serials.
+    /// - Returns: `nil` if the peer has no mailbox with a card of this key.
+    func card(of key: Fingerprint, known: Card?) -> Card? {
+        guard let found = card(in: key.peerID), found.fingerprint == key else { return nil }
+        return known.map { $0.serial > found.serial ? $0 : found } ?? found
+    }
+
+    /// Seals a letter and puts it into the mailbox of its recipient.
+    /// - Throws: `FileFault`, or `LetterTooLong`.
+    func post(_ frames: [[UInt8]], to recipient: Card, at now: Int64) throws -> (file: EnvelopeFileName, bytes: Int) {
+        let envelope = try coder.seal(frames, for: recipient, at: now)
+        let name = EnvelopeFileName(postedAt: now, id: envelope.id)
+        try folder.write(envelope.bytes, as: name.description, in: recipient.fingerprint.peerID.description)
+        return (name, envelope.bytes.count)
+    }
+}

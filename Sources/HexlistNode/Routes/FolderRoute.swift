@@ -1,0 +1,154 @@
+import HexlistEnvelope
+import HexlistFiles
+import HexlistModel
+import HexlistSystem
+
+/// A shared folder with a mailbox for each peer. Files are read and written on the file threads.
+final class FolderRoute: Route, @unchecked Sendable {
+    /// The pause between two rounds, for changes that the kernel does not report.
+    private static let localInterval = Duration.seconds(300)
+    /// The same for folders of other machines, whose changes it never reports.
+    private static let networkInterval = Duration.seconds(30)
+
+    let configuration: RouteConfiguration
+    private let mailbox: FolderMailbox
+    private var watch: FolderWatch?
+    private var postponed = PostponedEnvelopes()
+    private(set) var fault: RouteFault?
+    private(set) var interval = FolderRoute.localInterval
+    let envelopeBytes = Envelope.sizes.upperBound
+
+    /// - Parameter path: an absolute path.
+    init(_ configuration: RouteConfiguration, path: String, _ coder: EnvelopeCoder) {
+        self.configuration = configuration
+        mailbox = FolderMailbox(path: path, coder)
+    }
+
+    func start(_ node: isolated Node) {}
+
+    func stop() {
+        watch?.cancel()
+        watch = nil
+    }
+
+    func open(
+        _ trusts: [Fingerprint: Trust], _ node: isolated Node,
+        then completion: @escaping @Sendable (Result<Arrivals, any Error>, isolated Node) -> Void
+    ) {
+        let now = node.clocks.milliseconds
+        let instant = node.clocks.now
+        node.onFileThreads { [mailbox, postponed] in
+            try mailbox.create()
+            let arrivals = try mailbox.arrivals(
+                now: now, keepsIncomplete: !postponed.isFull, leavingOut: { postponed.contains($0, now: instant) }
+            ) { trusts[$0] ?? .stranger }
+            return (arrivals, mailbox.isOfNetwork)
+        } then: { [weak self] (result: Result<(Arrivals, Bool), any Error>, node) in
+            guard let self else { return }
+            switch result {
+            case .success((let arrivals, let isOfNetwork)):
+                interval = isOfNetwork ? Self.networkInterval : Self.localInterval
+                if fault != nil {
+                    fault = nil
+                    node.routes.worksAgain(self, node)
+                }
+                watchMailbox(node)
+                completion(.success(arrivals), node)
+            case .failure(let error):
+                fail(error, node)
+                completion(.failure(error), node)
+            }
+        }
+    }
+
+    /// Watches the mailbox, which exists after the first round.
+    private func watchMailbox(_ node: isolated Node) {
+        guard watch == nil else { return }
+        watch = try? FolderWatch.additions(in: mailbox.ownPath) { [weak node, name] in
+            node?.onLoop { $0.routes.reader(name)?.somethingCame($0) }
+        }
+    }
+
+    private func fail(_ error: any Error, _ node: isolated Node) {
+        fault = RouteFault(text: Self.text(of: error))
+        // The folder may have been replaced.
+        watch?.cancel()
+        watch = nil
+    }
+
+    private static func text(of error: any Error) -> String {
+        switch error as? FileFault {
+        case .notFound?: "the folder does not exist"
+        case .notFolder?, .notRegular?: "it is not a folder"
+        case let fault?: "\(fault)"
+        case nil: "\(error)"
+        }
+    }
+
+    func remove(_ envelopes: [String], _ node: isolated Node) {
+        node.onFileThreads { [mailbox] in
+            envelopes.filter { !mailbox.remove($0) }
+        } then: { [weak self] result, node in
+            guard let self, case .success(let left) = result else { return }
+            for envelope in envelopes { postponed.removed(envelope) }
+            // Files that cannot be removed would otherwise be read and answered in each round.
+            postpone(left, node)
+        }
+    }
+
+    func postpone(_ envelopes: [String], _ node: isolated Node) {
+        for envelope in envelopes { postponed.postpone(envelope, now: node.clocks.now) }
+    }
+
+    func nextPostponed(after now: ContinuousClock.Instant) -> ContinuousClock.Instant? { postponed.next(after: now) }
+
+    func post(
+        _ letters: [[[UInt8]]], to key: Fingerprint, card: Card?, _ node: isolated Node,
+        then completion: @escaping @Sendable (PostResult, isolated Node) -> Void
+    ) {
+        let now = node.clocks.milliseconds
+        node.onFileThreads { [mailbox] in
+            try mailbox.check()
+            guard let recipient = mailbox.card(of: key, known: card) else { return (PostResult(obstacle: .noMailbox), nil) }
+            var result = PostResult()
+            for (index, frames) in letters.enumerated() {
+                do {
+                    result.posted[index] = try mailbox.post(frames, to: recipient, at: now)
+                } catch {
+                    return (result, error)
+                }
+            }
+            return (result, nil)
+        } then: { [weak self] (result: Result<(PostResult, (any Error)?), any Error>, node) in
+            guard let self else { return }
+            var (posted, error) = (try? result.get()) ?? (PostResult(), nil)
+            if case .failure(let failure) = result { error = failure }
+            if let error {
+                fail(error, node)
+                posted.obstacle = fault.map { .fault($0) }
+                // The reader finds out when the folder works again.
+                node.routes.reader(name)?.somethingCame(node)
+            }
+            completion(posted, node)
+        }
+    }
+
+    func present(
+        _ files: [EnvelopeFileName], of peer: PeerID, _ node: isolated Node,
+        then completion: @escaping @Sendable (Set<EnvelopeFileName>, isolated Node) -> Void
+    ) {
+        node.onFileThreads { [mailbox] in
+            Set(files.filter { mailbox.contains($0, of: peer) })
+        } then: { result, node in
+            // Without an answer the files count as present, so that nothing is posted twice into a folder that cannot be read.
+            completion((try? result.get()) ?? Set(files), node)
+        }
+    }
+
+    func withdraw(_ files: [EnvelopeFileName], of peer: PeerID, _ node: isolated Node) {
+        node.onFileThreads { [mailbox] in
+            for file in files { mailbox.withdraw(file, of: peer) }
+        } then: { _, _ in
+        }
+    }
+}

@@ -1,0 +1,36 @@
+import HexlistModel
+
+/// The envelopes that stay in this machine's mailbox and are not read for now: those that may be incomplete, cannot be removed, or whose
+/// hexes or receipts cannot be handled yet. Without it, each round would read them again, and they would delay those behind them.
+struct PostponedEnvelopes: Sendable {
+    typealias Instant = ContinuousClock.Instant
+
+    /// Maximum number of envelopes.
+    static let limit = 10_000
+    private static let pauses = Backoff(from: .seconds(30), to: .seconds(3_600))
+    /// An entry that was not postponed again for this time after its pause belongs to an envelope that is gone.
+    private static let forgetTime = Duration.seconds(7_200)
+
+    private var entries: [String: (until: Instant, count: Int)] = [:]
+
+    /// - Returns: whether the envelope is postponed; `false` if there are too many.
+    @discardableResult
+    mutating func postpone(_ envelope: String, now: Instant) -> Bool {
+        if entries[envelope] == nil, entries.count >= Self.limit {
+            entries = entries.filter { now < $0.value.until + Self.forgetTime }
+            guard entries.count < Self.limit else { return false }
+        }
+        let count = (entries[envelope]?.count ?? 0) + 1
+        entries[envelope] = (now + Self.pauses.pause(after: count), count)
+        return true
+    }
+
+    func contains(_ envelope: String, now: Instant) -> Bool { entries[envelope].map { now < $0.until } ?? false }
+
+    var isFull: Bool { entries.count >= Self.limit }
+
+    mutating func removed(_ envelope: String) { entries[envelope] = nil }
+
+    /// The earliest end of a pause.
+    func next(after now: Instant) -> Instant? { entries.values.map(\.until).filter { $0 > now }.min() }
+}

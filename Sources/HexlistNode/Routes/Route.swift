@@ -1,0 +1,114 @@
+import HexlistEnvelope
+import HexlistModel
+
+/// A configured way to the mailboxes of this machine and its peers (Docs/Protocol.md, "Envelopes"). The storage in between needs no trust.
+///
+/// Confined to the event loop of its node; that makes it `Sendable`. Completions come on this loop, and not while the node stops.
+protocol Route: AnyObject, Sendable {
+    var configuration: RouteConfiguration { get }
+    /// The reason why the route does not work at the moment; `nil` if it works.
+    var fault: RouteFault? { get }
+    /// The pause between two rounds of reading without an event.
+    var interval: Duration { get }
+    /// Maximum bytes of an envelope.
+    var envelopeBytes: Int { get }
+
+    func start(_ node: isolated Node)
+    func stop()
+
+    /// Opens the next envelopes in this machine's mailbox, as many as are read in one round. Postponed ones are left out.
+    /// - Parameter trusts: the trust in all known keys.
+    func open(
+        _ trusts: [Fingerprint: Trust], _ node: isolated Node,
+        then completion: @escaping @Sendable (Result<Arrivals, any Error>, isolated Node) -> Void)
+
+    /// Removes envelopes from this machine's mailbox.
+    func remove(_ envelopes: [String], _ node: isolated Node)
+
+    /// Leaves envelopes in the mailbox and out of the next rounds, for a time that grows with each call.
+    func postpone(_ envelopes: [String], _ node: isolated Node)
+
+    /// The earliest instant at which a postponed envelope is read again; `nil` if there is none.
+    func nextPostponed(after now: ContinuousClock.Instant) -> ContinuousClock.Instant?
+
+    /// Seals letters for a trusted key and posts them in order. If one cannot be posted, later ones may be left out.
+    /// - Parameter card: the card of the key that this machine has; `nil` if it has none.
+    func post(
+        _ letters: [[[UInt8]]], to key: Fingerprint, card: Card?, _ node: isolated Node,
+        then completion: @escaping @Sendable (PostResult, isolated Node) -> Void)
+
+    /// Reports which of this machine's envelopes are still in the mailbox of a peer, if the route can see that.
+    func present(
+        _ files: [EnvelopeFileName], of peer: PeerID, _ node: isolated Node,
+        then completion: @escaping @Sendable (Set<EnvelopeFileName>, isolated Node) -> Void)
+
+    /// Removes this machine's envelopes from the mailbox of a peer, if the route can do that.
+    func withdraw(_ files: [EnvelopeFileName], of peer: PeerID, _ node: isolated Node)
+}
+
+extension Route {
+    var name: String { configuration.name }
+
+    /// Maximum bytes of the frames of one letter, with their lengths.
+    var payloadBytes: Int { Letter.maximumPayloadBytes(inEnvelopeOf: envelopeBytes) }
+}
+
+/// The reason why a route does not work.
+struct RouteFault: Sendable, Equatable {
+    /// The reason in parentheses after "unreachable", and the message of the route.
+    var text: String
+    /// `nil` if unknown.
+    var nextTry: ContinuousClock.Instant?
+}
+
+/// An opened envelope in this machine's mailbox.
+struct Arrival: Sendable {
+    /// The name of the envelope on its route.
+    var file: String
+    var id: Envelope.ID
+    var card: Card
+    var signedAt: UInt64
+    var boot: BootNonce
+    var contents: LetterContents
+
+    var sender: Fingerprint { card.fingerprint }
+
+    init(_ letter: Letter, file: String, id: Envelope.ID) {
+        self.file = file
+        self.id = id
+        card = letter.card
+        signedAt = letter.signedAt
+        boot = letter.boot
+        contents = LetterContents(letter)
+    }
+}
+
+/// The result of one round of reading.
+struct Arrivals: Sendable {
+    var letters: [Arrival] = []
+    /// Envelopes to remove: they are not letters of trusted peers.
+    var dropped: [(file: String, fault: EnvelopeFault)] = []
+    /// Envelopes that may be incomplete.
+    var postponed: [String] = []
+    /// Whether there may be more envelopes.
+    var hasMore = false
+}
+
+/// The result of posting letters.
+struct PostResult: Sendable {
+    /// The posted envelopes, by the index of the letter.
+    var posted: [Int: (file: EnvelopeFileName, bytes: Int)] = [:]
+    /// The reason why a letter was not posted; `nil` if all were.
+    var obstacle: RouteObstacle?
+}
+
+/// The reason why a route does not take an envelope for a peer.
+enum RouteObstacle: Sendable, Equatable {
+    /// The peer has no mailbox there, or none with a card of the trusted key.
+    case noMailbox
+    /// This machine has no card of the peer.
+    case noCard
+    /// As many envelopes as allowed wait there, or the engine refuses more for this peer.
+    case full
+    case fault(RouteFault)
+}

@@ -1,0 +1,16 @@
+import HexlistEnvelope
+import HexlistModel
+
+/// The traffic of one route since the start. An envelope is counted once, when it is removed.
+struct RouteCounters: Sendable, Equatable {
+    var dropped: [EnvelopeFault.Reason: Int] = [:]
+    /// A trusted peer whose last dropped envelope was signed more than a day ahead of this machine's clock.
+    var early: PeerID?
+    /// Milliseconds since 1970; `nil` if there was none.
+    private(set) var lastIn: Int64?
+    private(set) var lastOut: Int64?
+
+    mutating func arrived(at now: Int64) { lastIn = now }
+
+    mutating func posted(at now: Int64) { lastOut = now }
+}

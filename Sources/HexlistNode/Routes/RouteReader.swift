@@ -1,0 +1,230 @@
+import HexlistEnvelope
+import HexlistEventLoop
+import HexlistModel
+import HexlistStore
+import HexlistWire
+import Logging
+
+/// Reads this machine's mailbox on one route: stores the hexes of its envelopes, posts their receipts on the same route, and then removes
+/// them. After a crash an envelope is found again, its hexes are duplicates, and the receipt is the same, so nothing else is remembered.
+///
+/// Confined to the event loop of its node; that makes it `Sendable`. One round runs at a time.
+final class RouteReader: @unchecked Sendable {
+    /// The pause between two rounds, so that a mailbox with any number of envelopes leaves time for other work.
+    private static let roundPause = Duration.milliseconds(100)
+    /// The pauses after failures.
+    private static let backoff = Backoff(from: .seconds(1), to: .seconds(60))
+    /// The time after which a receipt that cannot be posted is abandoned. The sender then posts its rows again.
+    private static let receiptTime = Duration.seconds(600)
+
+    let route: any Route
+    private let times: NodeConfiguration.Routes
+    private let timer: DeadlineTimer
+    private var isWorking = false
+    /// Whether `work` was called during a round, so that another one follows.
+    private var isDue = false
+    /// The envelopes whose receipt could not be posted, with the instant of the first failure.
+    private var unanswered: [String: ContinuousClock.Instant] = [:]
+    private var tests = RouteTests()
+    /// The number of consecutive failures.
+    private var failures = 0
+    var counters = RouteCounters()
+
+    init(_ route: any Route, _ times: NodeConfiguration.Routes, on timer: DeadlineTimer) {
+        self.route = route
+        self.times = times
+        self.timer = timer
+    }
+
+    func start(_ node: isolated Node) {
+        route.start(node)
+        work(node)
+    }
+
+    func stop() {
+        timer.cancel()
+        route.stop()
+        for completion in tests.endAll() { completion(RouteFault(text: "the route is not used any more")) }
+    }
+
+    /// Schedules a round, after an envelope arrived. Several that arrive within the time share a round.
+    func somethingCame(_ node: isolated Node) { schedule(node.clocks.now + (tests.isEmpty ? times.batchTime : .zero), node) }
+
+    /// Posts a letter to this machine, and waits until it was read and opened. The mailbox is read without a delay meanwhile.
+    /// - Parameter completion: called once, with the fault if the test failed.
+    func test(_ node: isolated Node, then completion: @escaping @Sendable (RouteFault?) -> Void) {
+        let test = tests.begin(completion)
+        let card = node.envelopes.card
+        route.post([[]], to: card.fingerprint, card: card, node) { [weak self] result, node in
+            guard let self else { return }
+            guard let posted = result.posted[0] else {
+                let text = result.obstacle.map { $0.text(of: "this machine") } ?? "it was not posted"
+                tests.end(test)?(RouteFault(text: text))
+                return
+            }
+            if let completion = tests.posted(test, as: posted.file.id) { return completion(nil) }
+            work(node)
+        }
+        node.eventLoop.scheduleTask(in: .nanoseconds(Int64(RouteTests.time / .nanoseconds(1)))) { [weak self] in
+            self?.tests.end(test)?(RouteFault(text: "it was not read within \(RouteTests.time.components.seconds) s"))
+        }
+    }
+
+    // MARK: Rounds
+
+    private func schedule(_ deadline: ContinuousClock.Instant, _ node: isolated Node) {
+        timer.set(deadline, node) { [weak self] in self?.work($0) }
+    }
+
+    private func work(_ node: isolated Node) {
+        guard !node.isStopping else { return }
+        guard !isWorking else { return isDue = true }
+        isWorking = true
+        // While another machine uses this machine's identity, the mailbox is not read, because it belongs to both.
+        guard !node.isInConflict(with: node.id) else { return finish(after: Self.backoff.longest, node) }
+        var trusts: [Fingerprint: Trust] = [:]
+        for record in node.registry.all { if let key = record.fingerprint { trusts[key] = record.trust } }
+        route.open(trusts, node) { [weak self] result, node in
+            guard let self else { return }
+            switch result {
+            case .success(let arrivals):
+                failures = 0
+                route.postpone(arrivals.postponed, node)
+                for (_, fault) in arrivals.dropped { dropped(fault, node) }
+                take(arrivals.letters[...], Round(arrivals), node)
+            case .failure(let error):
+                node.logger.warning("mailbox cannot be read", metadata: ["route": "\(route.name)", "error": "\(error)"])
+                failures += 1
+                finish(after: Self.backoff.pause(after: failures), node)
+            }
+        }
+    }
+
+    private func finish(after pause: Duration, _ node: isolated Node) {
+        isWorking = false
+        let now = node.clocks.now
+        let next = now + (isDue ? times.batchTime : pause)
+        isDue = false
+        schedule(min(next, route.nextPostponed(after: now) ?? next), node)
+    }
+
+    func dropped(_ reason: EnvelopeFault.Reason, _ node: isolated Node) {
+        counters.dropped[reason, default: 0] += 1
+        node.metrics.dropped(reason)
+    }
+
+    private func dropped(_ fault: EnvelopeFault, _ node: isolated Node) {
+        dropped(fault.reason, node)
+        if fault.reason == .early { counters.early = fault.sender?.peerID }
+        node.logger.info("envelope dropped", metadata: ["route": "\(route.name)", "reason": "\(fault.reason)"])
+    }
+
+    /// The outcome of a round so far.
+    private struct Round: Sendable {
+        var hasMore: Bool
+        /// The envelopes to remove.
+        var removals: [String]
+        /// Receipts by sender, with the envelopes that they answer.
+        var receipts: [Fingerprint: [(file: String, frames: [[UInt8]])]] = [:]
+
+        init(_ arrivals: Arrivals) {
+            hasMore = arrivals.hasMore
+            removals = arrivals.dropped.map(\.file)
+        }
+    }
+
+    private func take(_ letters: ArraySlice<Arrival>, _ round: Round, _ node: isolated Node) {
+        var round = round
+        var letters = letters
+        while let arrival = letters.popFirst() {
+            let peer = arrival.sender.peerID
+            guard peer != node.id else {
+                tests.read(arrival.id)?(nil)
+                round.removals.append(arrival.file)
+                continue
+            }
+            counters.arrived(at: node.clocks.milliseconds)
+            node.metrics.envelopeArrived()
+            node.routes.sender.record(arrival, node)
+            node.registry.rememberCard(arrival.card, node)
+            for (envelope, receipt) in arrival.contents.receipts { node.routes.sender.settle(envelope, receipt, of: peer, node) }
+            guard arrival.contents.isReceiptOwed, node.registry[peer]?.receive != .nothing else {
+                round.removals.append(arrival.file)
+                continue
+            }
+            let sender = Sender(peer: peer, fingerprint: arrival.sender, name: node.registry[peer]?.name ?? "", address: route.name)
+            return keep(arrival.contents.hexes[...], from: sender, [], node) { [weak self, round, letters] results, node in
+                self?.kept(arrival, results, letters, round, node)
+            }
+        }
+        answer(round, node)
+    }
+
+    /// Stores hexes, in batches as large as those of a session.
+    private func keep(
+        _ hexes: ArraySlice<IncomingHex>, from sender: Sender, _ results: [DeliveryResult], _ node: isolated Node,
+        then completion: @escaping @Sendable ([DeliveryResult], isolated Node) -> Void
+    ) {
+        var rows = 0
+        let batch = hexes.prefix { hex in
+            rows += hex.rows
+            return rows <= ProtocolLimits.batchRows || rows == hex.rows
+        }
+        guard !batch.isEmpty else { return completion(results, node) }
+        node.keep(Array(batch), from: sender) { [weak self] node, new in
+            guard !node.isStopping else { return }
+            self?.keep(hexes.dropFirst(batch.count), from: sender, results + new, node, then: completion)
+        }
+    }
+
+    private func kept(
+        _ arrival: Arrival, _ results: [DeliveryResult], _ letters: ArraySlice<Arrival>, _ round: Round, _ node: isolated Node
+    ) {
+        var round = round
+        if let receipts = arrival.contents.receipts(of: arrival.id, results) {
+            round.receipts[arrival.sender, default: []].append((arrival.file, receipts.map { LetterContents.frame($0) }))
+        } else {
+            // A hex was refused for now. Other envelopes go on.
+            route.postpone([arrival.file], node)
+        }
+        take(letters, round, node)
+    }
+
+    // MARK: Receipts
+
+    /// Posts the receipts, then removes the envelopes that they answer.
+    private func answer(_ round: Round, _ node: isolated Node) {
+        route.remove(round.removals, node)
+        answer(round.receipts.map { (sender: $0.key, answers: $0.value) }[...], hasMore: round.hasMore, node)
+    }
+
+    private func answer(
+        _ receipts: ArraySlice<(sender: Fingerprint, answers: [(file: String, frames: [[UInt8]])])>, hasMore: Bool, _ node: isolated Node
+    ) {
+        var receipts = receipts
+        guard let (sender, answers) = receipts.popFirst() else { return finish(after: hasMore ? Self.roundPause : route.interval, node) }
+        let parts = LetterContents.letters(answers.map { (key: $0.file, frames: $0.frames) }, payloadBytes: route.payloadBytes)
+        let card = node.registry.card(of: sender.peerID)
+        route.post(parts.map { $0.flatMap(\.frames) }, to: sender, card: card, node) { [weak self, receipts] result, node in
+            guard let self else { return }
+            let now = node.clocks.now
+            for (index, part) in parts.enumerated() {
+                let files = part.map(\.key)
+                guard result.posted[index] == nil else {
+                    counters.posted(at: node.clocks.milliseconds)
+                    node.metrics.envelopePosted()
+                    for file in files { unanswered[file] = nil }
+                    route.remove(files, node)
+                    continue
+                }
+                if unanswered.count >= PostponedEnvelopes.limit { unanswered = [:] }
+                for file in files where unanswered[file] == nil { unanswered[file] = now }
+                let abandoned = files.filter { unanswered[$0].map { now - $0 >= Self.receiptTime } ?? false }
+                for file in abandoned { unanswered[file] = nil }
+                route.remove(abandoned, node)
+                route.postpone(files.filter { !abandoned.contains($0) }, node)
+            }
+            answer(receipts, hasMore: hasMore, node)
+        }
+    }
+}

@@ -1,0 +1,369 @@
+import HexlistDelivery
+import HexlistEnvelope
+import HexlistEventLoop
+import HexlistModel
+import HexlistStore
+import HexlistWire
+import Logging
+
+/// Posts the queued rows of trusted peers that are away, on their routes.
+///
+/// A posted row stays queued until the peer's receipt, so a session that opens meanwhile delivers it as well, and the first result counts.
+/// Confined to the event loop of its node; that makes it `Sendable`. At most `concurrentPeers` are worked on at once, one step at a time for
+/// each.
+final class RouteSender: @unchecked Sendable {
+    private static let concurrentPeers = 4
+    /// The pause between two checks of a peer with postings.
+    private static let interval = Duration.seconds(300)
+    /// The pauses after rows could not be posted.
+    private static let backoff = Backoff(from: .seconds(1), to: .seconds(300))
+    /// The time after an identity conflict during which no letters are posted to the peer.
+    private static let conflictTime = Duration.seconds(24 * 3_600)
+    /// Maximum rows, and bytes of their bodies, that are read and posted in one step.
+    private static let stepRows = 4_096
+    private static let stepBytes = 4 << 20
+
+    private let times: NodeConfiguration.Routes
+    private let startedAt: ContinuousClock.Instant
+    private let timer: DeadlineTimer
+    /// The instants at which the last sessions with peers ended, since the start.
+    private var awaySince: [PeerID: ContinuousClock.Instant] = [:]
+    private var postings: [PeerID: PostedEnvelopes] = [:]
+    /// Rows to be posted once more, with the number of earlier posts.
+    private var repeated: [PeerID: [(rows: [ClosedRange<Int64>], posts: Int)]] = [:]
+    private var boots: [PeerID: BootHistory] = [:]
+    private var conflicts: [PeerID: ContinuousClock.Instant] = [:]
+    /// The reasons why rows of a peer could not be posted, by route.
+    private var obstacles: [PeerID: [(route: String, obstacle: RouteObstacle)]] = [:]
+    /// The same for attempts in progress.
+    private var attempts: [PeerID: [(route: String, obstacle: RouteObstacle)]] = [:]
+    private var failures: [PeerID: Int] = [:]
+    /// The receipts of a peer that were applied to its postings.
+    private struct Settlements {
+        var all = 0
+        /// Those whose results are not in the store yet, where their rows are still queued.
+        var unstored = 0
+    }
+
+    private var settlements: [PeerID: Settlements] = [:]
+    /// The peers that may have unposted rows before their last posted one.
+    private var gaps: Set<PeerID> = []
+    /// The instants at which peers are worked on next.
+    private var due: [PeerID: ContinuousClock.Instant] = [:]
+    private var active: Set<PeerID> = []
+
+    init(_ times: NodeConfiguration.Routes, startedAt: ContinuousClock.Instant, on timer: DeadlineTimer) {
+        self.times = times
+        self.startedAt = startedAt
+        self.timer = timer
+    }
+
+    /// The key of the postings from an identity to a peer, in the store's metadata.
+    private static func metaKey(_ own: PeerID, _ peer: PeerID) -> String { "postings.\(own).\(peer)" }
+
+    /// Reads the postings of earlier runs.
+    static func postings(_ reader: StoreReader, of own: PeerID, for peers: [PeerID]) throws -> [PeerID: PostedEnvelopes] {
+        var postings: [PeerID: PostedEnvelopes] = [:]
+        for peer in peers { if let text = try reader.meta(metaKey(own, peer)) { postings[peer] = PostedEnvelopes(text: text) } }
+        return postings
+    }
+
+    func start(_ postings: [PeerID: PostedEnvelopes], _ node: isolated Node) {
+        self.postings = postings
+        gaps = Set(postings.keys)
+        everyone(at: startedAt + times.startTime, node)
+    }
+
+    func stop() { timer.cancel() }
+
+    // MARK: Events
+
+    /// Handles the end of the last session with a peer.
+    func peerWent(_ peer: PeerID, _ node: isolated Node) {
+        guard node.registry.isTrusted(peer) else { return }
+        awaySince[peer] = node.clocks.now
+        schedule(peer, at: node.clocks.now + times.awayTime, node)
+    }
+
+    /// Handles queued rows of peers.
+    /// - Parameter again: the peers with rows that were queued before.
+    func queued(for peers: [PeerID], again: [PeerID], _ node: isolated Node) {
+        gaps.formUnion(again.filter { postings[$0] != nil })
+        for peer in peers { schedule(peer, at: node.clocks.now + times.batchTime, node) }
+    }
+
+    /// Schedules the trusted peers, after a change of routes or of trust.
+    func everyone(at instant: ContinuousClock.Instant, _ node: isolated Node) {
+        for record in node.registry.all where record.trust == .trusted || postings[record.peer] != nil {
+            schedule(record.peer, at: instant, node)
+        }
+    }
+
+    private func schedule(_ peer: PeerID, at instant: ContinuousClock.Instant, _ node: isolated Node) {
+        guard !node.routes.all.isEmpty else { return }
+        due[peer] = min(due[peer] ?? instant, instant)
+        timer.set(instant, node) { [weak self] in self?.work($0) }
+    }
+
+    // MARK: For callers
+
+    /// The state of a queued row whose peer is away.
+    enum PostingState {
+        /// Posted, and not answered.
+        case posted(PostedEnvelopes.Posting)
+        /// Not posted. The reasons by route; empty if there was no attempt yet.
+        case unposted([(route: String, obstacle: RouteObstacle)])
+    }
+
+    /// - Returns: `nil` if no route is used for the peer.
+    func state(of row: Int64, for peer: PeerID, _ node: isolated Node) -> PostingState? {
+        if let posting = postings[peer]?.posting(of: row) { return .posted(posting) }
+        guard node.registry.isTrusted(peer), !node.routes.routes(for: peer, node).isEmpty else { return nil }
+        return .unposted(obstacles[peer] ?? [])
+    }
+
+    /// Whether rows of a peer are posted now or within moments. Not after a failure.
+    func isPosting(for peer: PeerID, _ node: isolated Node) -> Bool {
+        guard failures[peer] == nil, isAway(peer, node), !node.routes.routes(for: peer, node).isEmpty else { return false }
+        return active.contains(peer) || due[peer].map { $0 <= node.clocks.now + times.batchTime } ?? false
+    }
+
+    /// The peers with envelopes on a route that have no receipt yet.
+    func waiting(on route: String) -> [(peer: PeerID, envelopes: Int, bytes: Int)] {
+        postings.compactMap { peer, postings in
+            let own = postings.all.filter { $0.isOn(route) }
+            return own.isEmpty ? nil : (peer, own.count, own.reduce(0) { $0 + $1.bytes })
+        }
+    }
+
+    // MARK: Letters of peers
+
+    /// Records the boot nonce of the daemon that signed a letter, to detect identity conflicts.
+    func record(_ arrival: Arrival, _ node: isolated Node) {
+        let peer = arrival.sender.peerID
+        var history = boots[peer] ?? BootHistory(present: arrival.boot, since: arrival.signedAt)
+        if history.record(arrival.boot, signedAt: arrival.signedAt) {
+            let isNew = conflicts[peer].map { $0 <= node.clocks.now } ?? true
+            conflicts[peer] = node.clocks.now + Self.conflictTime
+            if isNew {
+                node.logger.warning("two machines post letters with one identity", metadata: ["peer.id": "\(peer)"])
+                node.events.record(.conflictIdentity, peer: peer, data: [:], from: .comings(of: peer), node)
+            }
+        }
+        boots[peer] = history
+    }
+
+    /// Handles a receipt in a letter. One for an envelope that was not posted to its signer is ignored.
+    func settle(_ envelope: Envelope.ID, _ receipt: Receipt, of peer: PeerID, _ node: isolated Node) {
+        guard let results = postings[peer]?.settle(envelope, receipt), !results.isEmpty else { return }
+        keepPostings(of: peer, node)
+        settlements[peer, default: Settlements()].all += 1
+        settlements[peer, default: Settlements()].unstored += 1
+        node.store.settle(results, of: peer, next: nil, at: node.clocks.milliseconds, isAwaited: true) { [weak self, weak node] result in
+            node?.onLoop { [weak self] node in
+                self?.settlements[peer]?.unstored -= 1
+                // Other envelopes may have waited for this one.
+                self?.schedule(peer, at: node.clocks.now, node)
+                switch result {
+                case .success(let moves): node.deliver { deliveries, _ in deliveries.sends.moved(moves) }
+                case .failure(let error):
+                    // The rows stay queued. They are posted again, and the peer recognises the duplicates.
+                    node.logger.error("receipts could not be recorded", metadata: ["peer.id": "\(peer)", "error": "\(error)"])
+                }
+                node.outbox.outboxChanged()
+            }
+        }
+    }
+
+    // MARK: Work
+
+    private func work(_ node: isolated Node) {
+        guard !node.isStopping else { return }
+        let now = node.clocks.now
+        for (peer, instant) in due.sorted(by: { $0.value < $1.value }) {
+            guard active.count < Self.concurrentPeers else { return }  // `finish` calls again
+            guard instant <= now else { break }
+            guard !active.contains(peer) else { continue }
+            due[peer] = nil
+            active.insert(peer)
+            tidy(peer, node)
+        }
+        if let next = due.filter({ !active.contains($0.key) }).values.min() { timer.set(next, node) { [weak self] in self?.work($0) } }
+    }
+
+    /// - Parameter retry: whether rows could not be posted.
+    private func finish(_ peer: PeerID, retry: Bool, _ node: isolated Node) {
+        active.remove(peer)
+        let found = attempts.removeValue(forKey: peer)
+        obstacles[peer] = retry ? found : nil
+        failures[peer] = retry ? (failures[peer] ?? 0) + 1 : nil
+        if retry {
+            gaps.insert(peer)
+            schedule(peer, at: node.clocks.now + Self.backoff.pause(after: failures[peer] ?? 1), node)
+        } else if postings[peer] != nil {
+            schedule(peer, at: node.clocks.now + Self.interval, node)
+        }
+        node.outbox.outboxChanged()
+        node.wakeWaiters()
+        // Other peers may have waited. In the next tick, because `work` may have called this.
+        if !due.isEmpty { timer.set(node.clocks.now, node) { [weak self] in self?.work($0) } }
+    }
+
+    /// Whether letters are posted to the peer now.
+    private func isAway(_ peer: PeerID, _ node: isolated Node) -> Bool {
+        let now = node.clocks.now
+        guard let record = node.registry[peer], record.trust == .trusted, record.fingerprint != nil, node.sessions(with: peer).isEmpty,
+            !node.isInConflict(with: peer), conflicts[peer].map({ $0 <= now }) ?? true
+        else { return false }
+        return now >= countsAsAway(peer)
+    }
+
+    /// The instant from which a peer without a session counts as away.
+    private func countsAsAway(_ peer: PeerID) -> ContinuousClock.Instant {
+        awaySince[peer].map { $0 + times.awayTime } ?? startedAt + times.startTime
+    }
+
+    /// Ends the postings without queued rows and withdraws their envelopes, then finds the rows to be posted again.
+    private func tidy(_ peer: PeerID, _ node: isolated Node) {
+        guard let known = postings[peer] else { return post(to: peer, node) }
+        let isTrusted = node.registry.isTrusted(peer)
+        node.store.submitRead({ reader in
+            // Without trust no row is sent to the peer.
+            try known.all.filter { try !isTrusted || !reader.hasQueuedRows($0.rows, of: peer) }.map(\.file)
+        }) { [weak self, weak node] result in
+            node?.onLoop { [weak self] node in
+                guard let self, !node.isStopping else { return }
+                self.withdraw(Set((try? result.get()) ?? []), from: peer, node)
+                self.findOverdue(peer, node.routes.all[...], present: [], node)
+            }
+        }
+    }
+
+    private func withdraw(_ files: Set<EnvelopeFileName>, from peer: PeerID, _ node: isolated Node) {
+        guard !files.isEmpty, let over = postings[peer]?.all.filter({ files.contains($0.file) }) else { return }
+        postings[peer]?.remove(files)
+        keepPostings(of: peer, node)
+        for route in node.routes.all { route.withdraw(over.filter { $0.isOn(route.name) }.map(\.file), of: peer, node) }
+    }
+
+    /// Asks each route which overdue postings are still there.
+    private func findOverdue(_ peer: PeerID, _ routes: ArraySlice<any Route>, present: Set<EnvelopeFileName>, _ node: isolated Node) {
+        var routes = routes
+        let overdue = postings[peer]?.overdue(at: node.clocks.milliseconds) ?? []
+        while let route = routes.popFirst() {
+            let files = overdue.filter { $0.isOn(route.name) }.map(\.file)
+            guard !files.isEmpty else { continue }
+            return route.present(files, of: peer, node) { [weak self, routes] found, node in
+                self?.findOverdue(peer, routes, present: present.union(found), node)
+            }
+        }
+        let again = postings[peer]?.takeOverdue(at: node.clocks.milliseconds, present: present) ?? []
+        if !again.isEmpty {
+            repeated[peer, default: []] += again
+            keepPostings(of: peer, node)
+        }
+        post(to: peer, node)
+    }
+
+    private func post(to peer: PeerID, _ node: isolated Node) {
+        guard isAway(peer, node) else {
+            repeated[peer] = nil
+            // A peer that counts as away and is not posted to is in an identity conflict.
+            if node.registry.isTrusted(peer), node.sessions(with: peer).isEmpty {
+                let (now, start) = (node.clocks.now, countsAsAway(peer))
+                schedule(peer, at: now < start ? start : now + Self.interval, node)
+            }
+            return finish(peer, retry: false, node)
+        }
+        post(
+            to: peer, on: node.routes.routes(for: peer, node)[...],
+            after: repeated[peer] == nil && !gaps.contains(peer) ? postings[peer]?.lastRow ?? 0 : 0, node)
+    }
+
+    /// Posts the rows after `row` on the first route that takes them.
+    private func post(to peer: PeerID, on routes: ArraySlice<any Route>, after row: Int64, _ node: isolated Node) {
+        guard let route = routes.first else {
+            repeated[peer] = nil
+            return finish(peer, retry: attempts[peer] != nil, node)
+        }
+        let hasRoom = postings[peer]?.hasRoom(on: route.name) ?? true
+        if let obstacle = route.fault.map({ RouteObstacle.fault($0) }) ?? (hasRoom ? nil : .full) {
+            attempts[peer, default: []].append((route.name, obstacle))
+            return post(to: peer, on: routes.dropFirst(), after: row, node)
+        }
+        let settlements = settlements[peer] ?? Settlements()
+        // A row whose result is on its way to the store is neither posted nor settled. `settle` schedules the peer again.
+        guard settlements.unstored == 0 else { return finish(peer, retry: false, node) }
+        let longest = route.payloadBytes - 4 - ProtocolLimits.wrapperBytes
+        node.store.nextBatch(for: peer, after: row, limit: Self.stepRows, maxBytes: Self.stepBytes, longest: longest) {
+            [weak self, weak node] result in
+            node?.onLoop { [weak self] node in
+                guard let self, !node.isStopping else { return }
+                // Rows may have been settled after the store was read.
+                guard self.settlements[peer]?.all ?? 0 == settlements.all else { return self.finish(peer, retry: false, node) }
+                guard case .success(let batch) = result, let last = batch.items.last?.id, let key = node.registry[peer]?.fingerprint else {
+                    return self.postedAll(peer, node)
+                }
+                let rows = batch.items.filter { self.postings[peer]?.posting(of: $0.id) == nil }
+                self.post(rows, to: key, on: route, node) { [weak self] obstacle, node in
+                    guard let self else { return }
+                    guard self.isAway(peer, node) else { return self.finish(peer, retry: false, node) }
+                    if let obstacle {
+                        self.attempts[peer, default: []].append((route.name, obstacle))
+                        return self.post(to: peer, on: routes.dropFirst(), after: row, node)
+                    }
+                    guard batch.hasMore else { return self.postedAll(peer, node) }
+                    self.post(to: peer, on: routes, after: last, node)
+                }
+            }
+        }
+    }
+
+    private func postedAll(_ peer: PeerID, _ node: isolated Node) {
+        repeated[peer] = nil
+        gaps.remove(peer)
+        finish(peer, retry: false, node)
+    }
+
+    private func post(
+        _ rows: [OutgoingHex], to key: Fingerprint, on route: any Route, _ node: isolated Node,
+        then completion: @escaping @Sendable (RouteObstacle?, isolated Node) -> Void
+    ) {
+        let peer = key.peerID
+        guard !rows.isEmpty else { return completion(nil, node) }
+        let earlier = repeated[peer]?.filter { part in rows.contains { hex in part.rows.contains { $0.contains(hex.id) } } } ?? []
+        let posts = (earlier.map(\.posts).max() ?? 0) + 1
+        let all = LetterContents.letters(
+            rows.map { (key: $0.id, frames: [LetterContents.frame($0)]) }, payloadBytes: route.payloadBytes)
+        let letters = Array(all.prefix(postings[peer]?.room(on: route.name) ?? PostedEnvelopes.maximumEnvelopes))
+        route.post(letters.map { $0.flatMap(\.frames) }, to: key, card: node.registry.card(of: peer), node) { [weak self] result, node in
+            guard let self else { return }
+            for (index, part) in letters.enumerated() {
+                guard let (file, bytes) = result.posted[index] else { continue }
+                var ranges: [ClosedRange<Int64>] = []
+                for (row, _) in part { ranges.append(row: row) }
+                postings[peer, default: PostedEnvelopes()].add(
+                    PostedEnvelopes.Posting(file: file, rows: ranges, bytes: bytes, posts: posts, route: route.name))
+                node.routes.reader(route.name)?.counters.posted(at: node.clocks.milliseconds)
+                node.metrics.envelopePosted()
+            }
+            if !result.posted.isEmpty {
+                keepPostings(of: peer, node)
+                node.logger.info(
+                    "letters posted",
+                    metadata: ["peer.id": "\(peer)", "route": "\(route.name)", "count": "\(result.posted.count)"])
+            }
+            completion(result.obstacle ?? (letters.count < all.count ? .full : nil), node)
+        }
+    }
+
+    /// Records the postings for the next start. If this write is lost, the rows are posted once more, and the peer recognises the
+    /// duplicates.
+    private func keepPostings(of peer: PeerID, _ node: isolated Node) {
+        if postings[peer]?.all.isEmpty ?? false { postings[peer] = nil }
+        let text = postings[peer]?.text
+        node.store.setMeta(Self.metaKey(node.id, peer), text) { [logger = node.logger] result in
+            if case .failure(let error) = result { logger.warning("postings could not be recorded", metadata: ["error": "\(error)"]) }
+        }
+    }
+}
