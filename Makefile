@@ -24,10 +24,10 @@ endif
 FORMATTED := $(wildcard Package.swift Sources Tests Benchmarks Fuzz Examples)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build release demo test test-long test-browser fuzz bench lint format man deb repo install uninstall clean
+.PHONY: help setup build release demo demo-away test test-long test-browser fuzz bench lint format man deb repo install uninstall clean
 
 help:  ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup:  ## Install missing packages (apt)
 	@Scripts/setup
@@ -43,6 +43,11 @@ demo: setup  ## Two machines find each other and one sends a hex
 	$(SWIFT) build --product hexlistd
 	$(SWIFT) build --product hexlist
 	@Scripts/demo
+
+demo-away: setup  ## Two machines that are never on together exchange a hex
+	$(SWIFT) build --product hexlistd
+	$(SWIFT) build --product hexlist
+	@Scripts/demo-away
 
 test: setup  ## Run all tests; tests that cannot run here are skipped with the reason (in CI a missing lab is a failure)
 	$(SWIFT) build

@@ -52,6 +52,11 @@ struct CrashTests {
         try await Rig.run("disk-full", long: ["--rounds", "50", "--patient"])
     }
 
+    @Test("peers that are never online together, through a folder and mosquitto", .ifRuns("away"))
+    func away() async throws {
+        try await Rig.run("away", long: ["--rounds", "20", "--hexes", "2000"])
+    }
+
     @Test("other programs that write to the store", .ifRuns("foreign-writer"))
     func foreignWriter() async throws {
         try await Rig.run("foreign-writer", long: ["--rounds", "200"])
