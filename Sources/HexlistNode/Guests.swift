@@ -1,4 +1,4 @@
-public import HexlistAPI
+internal import HexlistAPI
 import HexlistEventLoop
 public import HexlistModel
 public import HexlistStore

@@ -158,7 +158,7 @@ import Testing
             // A sparse file too large to be fetched before the share ends.
             let size: UInt64 = how == "trust" ? 256 << 20 : 1 << 30
             let file = from.appending(path: "large.bin")
-            FileManager.default.createFile(atPath: file.path, contents: nil)
+            try Data().write(to: file)
             let handle = try FileHandle(forWritingTo: file)
             try handle.truncate(atOffset: size)
             try handle.close()

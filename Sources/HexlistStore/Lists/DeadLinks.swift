@@ -1,5 +1,5 @@
 internal import GRDB
-public import HexlistModel
+internal import HexlistModel
 
 /// The mark of a link of My Hexlist whose server answered that its page no longer exists.
 public struct DeadLink: Sendable, Equatable {

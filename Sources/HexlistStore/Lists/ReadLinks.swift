@@ -1,5 +1,5 @@
 internal import GRDB
-public import HexlistModel
+internal import HexlistModel
 
 // The read state of single links. The table `readLink` has the links of unread received hexes that were marked read individually. When all
 // links of a hex and of its inner hexes are in it, the hex becomes read, and its entries are deleted. All other links have the state of
