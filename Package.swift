@@ -288,7 +288,7 @@ let package = Package(
         .testTarget(
             name: "HexlistMQTTTests",
             dependencies: [
-                "HexlistMQTT", "HexlistModel", "TestSupport",
+                "HexlistMQTT", "HexlistModel", "HexlistTransport", "TestSupport",
                 .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOPosix", package: "swift-nio"),
             ], swiftSettings: settings),
         .testTarget(

@@ -55,9 +55,15 @@ public struct AtomFeed: Sendable {
         for entry in entries where seen.insert(entry.id).inserted {
             lines += [
                 "<entry>", Self.element("id", entry.id), Self.element("title", entry.title.isEmpty ? entry.url : entry.title),
-                #"<link rel="alternate" href="\#(MarkupText.escaped(PercentEncoding.encodeUnprintable(entry.url, and: #""<>\^`{|}"#)))"/>"#,
                 Self.element("updated", entry.updated),
             ]
+            if LinkAddress.isHarmless(entry.url) {
+                let address = MarkupText.escaped(PercentEncoding.encodeUnprintable(entry.url, and: #""<>\^`{|}"#))
+                lines.append(#"<link rel="alternate" href="\#(address)"/>"#)
+            } else {
+                // Text, because a reader would make a link clickable whatever program its scheme starts.
+                lines.append(Self.element("content", entry.url))
+            }
             if !entry.author.isEmpty { lines.append("<author>\(Self.element("name", entry.author))</author>") }
             lines += entry.categories.map { #"<category term="\#(MarkupText.escaped($0))"/>"# }
             if !entry.note.isEmpty { lines.append(Self.element("summary", entry.note)) }

@@ -103,10 +103,15 @@ public struct HexTree: Sendable, Equatable {
 }
 
 extension HexTree.Link {
+    /// Whether programs may make this link of a peer clickable.
+    var isHarmless: Bool { LinkAddress.isHarmless(url) }
+}
+
+extension LinkAddress {
     private static let followed = ["http", "https", "ftp", "mailto"]
 
-    /// Whether programs may make this link of a peer clickable. `false` for `javascript:` and other schemes that run code.
-    var isHarmless: Bool {
+    /// Whether programs may make a link of a peer with this address clickable. `false` for `javascript:` and other schemes that run code.
+    static func isHarmless(_ url: String) -> Bool {
         // Browsers ignore white space before an address.
         let url = TerminalText.clean(url).utf8.drop { $0 == UInt8(ascii: " ") }
         guard let colon = url.firstIndex(of: UInt8(ascii: ":")) else { return false }

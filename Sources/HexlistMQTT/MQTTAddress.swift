@@ -30,7 +30,8 @@ public struct MQTTAddress: Sendable, Equatable {
         let parts = text.dropFirst(scheme.count).split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
         var place = parts[0]
         if let at = place.lastIndex(of: "@") {
-            guard let user = PercentEncoding.decode(place[..<at]), !user.isEmpty else { return nil }
+            // A password has its own file; here it would be shown as a part of the user name.
+            guard !place[..<at].contains(":"), let user = PercentEncoding.decode(place[..<at]), !user.isEmpty else { return nil }
             self.user = user
             place = place[place.index(after: at)...]
         }

@@ -33,6 +33,7 @@ package final class MQTTConnection: @unchecked Sendable {
     private var session: MQTTSession
     private let onEvent: @Sendable (Event) -> Void
     private var channel: (any Channel)?
+    /// `nil` until the TLS handshake is complete.
     private var handler: MQTTHandler?
     /// Whether packets are handled that were read together, so that the answers are flushed together.
     private var isInBatch = false
@@ -41,19 +42,18 @@ package final class MQTTConnection: @unchecked Sendable {
     /// The time of the login; `nil` before.
     package private(set) var loggedInAt: Instant?
 
-    /// The time for TCP and TLS.
-    private static let connectTime = TimeAmount.seconds(30)
-
     /// Begins to connect.
-    /// - Parameter tls: `nil` for a connection without encryption.
+    /// - Parameters:
+    ///   - tls: `nil` for a connection without encryption.
+    ///   - connectTime: the maximum time for TCP and TLS together.
     package init(
         to address: MQTTAddress, tls: BrokerTLS?, session: MQTTSession, on eventLoop: any EventLoop,
-        onEvent: @escaping @Sendable (Event) -> Void
+        connectTime: TimeAmount = .seconds(30), onEvent: @escaping @Sendable (Event) -> Void
     ) {
         self.eventLoop = eventLoop
         self.session = session
         self.onEvent = onEvent
-        let bootstrap = ClientBootstrap(group: eventLoop).connectTimeout(Self.connectTime)
+        let bootstrap = ClientBootstrap(group: eventLoop).connectTimeout(connectTime)
             .channelOption(.socketOption(.so_keepalive), value: 1)
             .channelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
@@ -64,7 +64,14 @@ package final class MQTTConnection: @unchecked Sendable {
                     try channel.pipeline.syncOperations.addHandler(MQTTHandler(self, waitsForTLS: tls != nil))
                 }
             }
-        bootstrap.connect(host: address.host, port: address.port).whenFailure { self.end(.failed(Self.text(of: $0))) }
+        timer = eventLoop.scheduleTask(in: connectTime) { [weak self] in self?.end(.silent) }
+        bootstrap.connect(host: address.host, port: address.port).whenComplete { result in
+            switch result {
+            case .success(let channel) where self.isEnded: channel.close(promise: nil)
+            case .success(let channel): self.channel = channel  // TLS follows
+            case .failure(let error): self.end(.failed(Self.text(of: error)))
+            }
+        }
     }
 
     /// Whether nothing is read from the broker.
@@ -87,7 +94,7 @@ package final class MQTTConnection: @unchecked Sendable {
 
     /// Ends the connection in an orderly way. The callback follows.
     package func close() {
-        channel?.writeAndFlush(ByteBuffer(bytes: MQTTPacket.disconnect.bytes ?? []), promise: nil)
+        if handler != nil { channel?.writeAndFlush(ByteBuffer(bytes: MQTTPacket.disconnect.bytes ?? []), promise: nil) }
         end(.closed)
     }
 

@@ -97,7 +97,7 @@ package struct MQTTSession: Sendable {
 
     /// Acknowledges a received message, so that the broker removes it.
     package mutating func acknowledge(_ id: UInt16, now: Instant) -> [Action] {
-        state == .ready ? [acknowledgement(id, now: now)] : []
+        state == .ready || state == .subscribing ? [acknowledgement(id, now: now)] : []
     }
 
     package mutating func received(_ packet: MQTTPacket, now: Instant) -> [Action] {
@@ -142,7 +142,8 @@ package struct MQTTSession: Sendable {
             abandoned.insert(id)
             actions.append(.expired(number))
         }
-        guard abandoned.count <= Self.maximumAbandoned else { return close(.silent) }
+        // A broker that does not read would make the buffer of the connection grow with each expired publish.
+        guard actions.isEmpty || isWritable, abandoned.count <= Self.maximumAbandoned else { return close(.silent) }
         actions += sendWaiting(now: now)
         if state == .ready, answerUntil == nil, now >= lastSent + Self.pingTime {
             lastSent = now

@@ -112,6 +112,15 @@ import Testing
         #expect(try parse(Self.body, chunk: size) == Self.events)
     }
 
+    @Test("an empty part whose delimiter follows its head, in chunks of any size", arguments: 1...12) func emptyPart(size: Int) throws {
+        let body =
+            "--b1\r\nContent-Disposition: form-data; name=a\r\n\r\n--b1\r\nContent-Disposition: form-data; name=b\r\n\r\n--b2\r\n--b1--"
+        let expected: [MultipartParser.Event] = [
+            .part(name: "a", fileName: nil), .partEnd, .part(name: "b", fileName: nil), .bytes(Array("--b2".utf8)), .partEnd,
+        ]
+        #expect(try parse(body, chunk: size) == expected)
+    }
+
     @Test("a body that begins with its first boundary, and one without parts") func beginning() throws {
         let body = "--b1\r\nContent-Disposition: form-data; name=a\r\n\r\n1\r\n--b1--"
         #expect(try parse(body, chunk: 4) == [.part(name: "a", fileName: nil), .bytes([0x31]), .partEnd])

@@ -70,6 +70,20 @@ import Testing
         #expect(status(gate.admit("x", from: stranger, now: start + .seconds(3_600))) == 403)
     }
 
+    @Test("many addresses are reported once an hour") func reports() throws {
+        var gate = DropGate([token("first", "a")])
+        var reports = 0
+        for time in [start, start + .seconds(3_600)] {
+            for number in 0..<100 {
+                let address = try #require(IPAddress("10.1.0.\(number)"))
+                for _ in 0...DropGate.wrongTokensInHour {
+                    if case .limitReached = gate.admit("x", from: address, now: time) { reports += 1 }
+                }
+            }
+        }
+        #expect(reports == 2)
+    }
+
     @Test("the count of addresses is bounded") func addresses() throws {
         var gate = DropGate([token("first", "a")])
         for number in 0..<10_000 {

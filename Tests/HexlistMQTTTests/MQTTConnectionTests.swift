@@ -1,5 +1,6 @@
 import HexlistMQTT
 import HexlistModel
+import HexlistTransport
 import NIOCore
 import NIOPosix
 import TestSupport
@@ -22,6 +23,48 @@ import Testing
         try await broker.loop.submit { owner.connection?.close() }.get()
         try await broker.stop()
     }
+
+    @Test("a broker that accepts the connection but never answers TLS: the attempt ends, and its connection is closed")
+    func silentTLS() async throws {
+        let broker = try await SilentBroker.start()
+        let address = try #require(MQTTAddress("mqtts://127.0.0.1:\(broker.port)"))
+        let tls = try BrokerTLS(identity: nil, caFile: nil)
+        try await broker.loop.submit {
+            broker.client = MQTTConnection(
+                to: address, tls: tls, session: MQTTSession(login: MQTTConnect(clientID: "c"), topic: "own", now: .now), on: broker.loop,
+                connectTime: .milliseconds(200)
+            ) { [unowned broker] in if case .ended(let fault, _, _) = $0 { broker.fault = fault } }
+        }.get()
+        try await eventually { try await broker.loop.submit { broker.fault != nil && broker.closed == 1 }.get() }
+        #expect(try await broker.loop.submit { broker.fault }.get() == .silent)
+        try await broker.stop()
+    }
+}
+
+/// A server that accepts connections and sends nothing. Confined to its loop, on which its client runs as well.
+private final class SilentBroker: @unchecked Sendable {
+    let loop = MultiThreadedEventLoopGroup.singleton.next()
+    private var listener: (any Channel)?
+    var client: MQTTConnection?
+    var fault: MQTTFault?
+    /// Number of accepted connections that were closed.
+    var closed = 0
+
+    var port: Int { listener?.localAddress?.port ?? 0 }
+
+    static func start() async throws -> SilentBroker {
+        let broker = SilentBroker()
+        let listener = try await ServerBootstrap(group: broker.loop)
+            .childChannelInitializer { channel in
+                channel.closeFuture.whenComplete { _ in broker.closed += 1 }
+                return channel.eventLoop.makeSucceededVoidFuture()
+            }
+            .bind(host: "127.0.0.1", port: 0).get()
+        try await broker.loop.submit { broker.listener = listener }.get()
+        return broker
+    }
+
+    func stop() async throws { try await listener?.close() }
 }
 
 /// Has no room for messages from the login on. Confined to the loop of its broker.

@@ -42,6 +42,24 @@ import Testing
         #expect(session.received(.pingResponse, now: start).isEmpty && session.nextTick == nil)
     }
 
+    @Test("a message before SUBACK, of an earlier session, is acknowledged at once") func early() {
+        var session = session()
+        _ = session.begin(now: start)
+        _ = session.received(.connectAcknowledgement(code: 0), now: start)
+        let early = session.received(.publish(MQTTPublish(id: 7, topic: "own", payload: [1])), now: start)
+        #expect(early == [.received(id: 7, topic: "own", payload: [1])])
+        #expect(session.acknowledge(7, now: start) == [.send(.publishAcknowledgement(id: 7))])
+    }
+
+    @Test("a publish that expires while the broker does not read ends the connection", arguments: [true, false])
+    func unread(isWritable: Bool) {
+        var session = ready()
+        _ = session.publish([0], to: "t", number: 0, now: start)
+        session.isWritable = isWritable
+        let actions = session.tick(now: start + .seconds(60))
+        #expect(isWritable ? actions.first == .expired(0) : actions == [.close(.silent)])
+    }
+
     @Test("publishes before the login wait; at most 16 are in flight; each PUBACK sends another one") func window() {
         var session = session()
         _ = session.begin(now: start)
@@ -184,12 +202,12 @@ import Testing
     }
 
     @Test(
-        "others are refused: no encryption beyond loopback, relative files, unknown members",
+        "others are refused: no encryption beyond loopback, relative files, unknown members, a password",
         arguments: [
             "", "mqtts://", "mqtt://b", "mqtt://localhost", "mqtt://192.0.2.1", "mqtt://[2001:db8::1]", "mqtts://@b", "mqtts://b:0",
             "mqtts://b:65536", "mqtts://b:x", "mqtts://b?ca=ca.pem", "mqtts://b?password=/p", "mqtts://u@b?password=p", "mqtts://b?x=1",
             "mqtts://b?max=10", "mqtts://b?max=x", "mqtts://b?id=", "mqtt://127.0.0.1?ca=/c", "mqtts://b/x", "mqtts://[b]", "MQTTS://b",
-            "http://b", "mqtts://" + String(repeating: "a", count: 5_000),
+            "http://b", "mqtts://bob:secret@b", "mqtts://" + String(repeating: "a", count: 5_000),
         ])
     func refused(_ text: String) {
         #expect(MQTTAddress(text) == nil)

@@ -46,11 +46,9 @@ struct PageProbeQueue {
     /// - Returns: the reason if its host is closed; then it is not added.
     mutating func add(_ entry: Entry, now: Instant) -> LinkCheckReason? {
         let name = entry.probe.target.host
-        var host = hosts[name] ?? Host(readyAt: now)
-        if let reason = host.closed { return reason }
-        host.waiting.append(entry)
+        if let reason = hosts[name]?.closed { return reason }
+        hosts[name, default: Host(readyAt: now)].waiting.append(entry)  // in place, because a host may have many
         count += 1
-        hosts[name] = host
         return nil
     }
 

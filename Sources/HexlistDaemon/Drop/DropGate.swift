@@ -19,7 +19,7 @@ struct DropGate {
     enum Admission: Equatable {
         case admitted(DropToken)
         case refused(GuestRefusal)
-        /// As `refused`, and the address has reached its limit with this wrong token.
+        /// As `refused`, and the address has reached its limit with this wrong token, as the first one in an hour.
         case limitReached(GuestRefusal)
     }
 
@@ -38,6 +38,7 @@ struct DropGate {
     private var entries: [Entry]
     /// Oldest first.
     private var wrongTokens: [WrongTokens] = []
+    private var limitReachedAt: Instant?
 
     init(_ tokens: [DropToken]) { entries = tokens.map { Entry(token: $0) } }
 
@@ -69,6 +70,7 @@ struct DropGate {
     /// Counts a wrong token of an address.
     private mutating func refuse(_ address: IPAddress, _ now: Instant) -> Admission {
         wrongTokens.removeAll { now - $0.since >= Self.hour }
+        let address = address.subscriber
         let index =
             wrongTokens.firstIndex { $0.address == address }
             ?? {
@@ -80,7 +82,11 @@ struct DropGate {
             return .refused(GuestRefusal(status: 429, message: "Too many wrong addresses were tried from this device."))
         }
         wrongTokens[index].count += 1
-        return wrongTokens[index].count == Self.wrongTokensInHour ? .limitReached(.noToken) : .refused(.noToken)
+        guard wrongTokens[index].count == Self.wrongTokensInHour, limitReachedAt.map({ now - $0 >= Self.hour }) ?? true else {
+            return .refused(.noToken)
+        }
+        limitReachedAt = now
+        return .limitReached(.noToken)
     }
 }
 

@@ -10,7 +10,7 @@ struct MultipartParser {
 
     enum Fault: Error { case malformed }
 
-    private enum State { case preamble, delimiter, head, body, epilogue }
+    private enum State { case preamble, delimiter, head, bodyStart, body, epilogue }
 
     /// Maximum bytes of the head of a part.
     static let headBytes = 4 << 10
@@ -79,10 +79,19 @@ struct MultipartParser {
         case .head:
             guard let end = find(Array("\r\n\r\n".utf8), from: position) else { return try needsMore(position) }
             events.append(try Self.part(buffer[position..<end]))
-            position = end + 4
+            position = end + 2
+            state = .bodyStart
+            return true
+        case .bodyStart:
+            // The body may be empty, and then its delimiter begins with the line break that ends the head.
+            let rest = buffer[position...]
+            if rest.starts(with: delimiter) {
+                state = .body
+                return true
+            }
+            guard rest.count >= delimiter.count || !delimiter.starts(with: rest) else { return false }
+            position += 2
             state = .body
-            // The body may be empty, and its delimiter begins with the line break that ends the head.
-            if buffer[(position - 2)...].starts(with: delimiter) { position -= 2 }
             return true
         case .epilogue:
             position = buffer.count

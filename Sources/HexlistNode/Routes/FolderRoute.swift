@@ -39,9 +39,11 @@ final class FolderRoute: Route, @unchecked Sendable {
         let instant = node.clocks.now
         node.onFileThreads { [mailbox, postponed] in
             try mailbox.create()
-            let arrivals = try mailbox.arrivals(
+            var arrivals = try mailbox.arrivals(
                 now: now, keepsIncomplete: !postponed.isFull, leavingOut: { postponed.contains($0, now: instant) }
             ) { trusts[$0] ?? .stranger }
+            // The next round would read the same files, because they cannot be postponed.
+            if postponed.isFull, arrivals.letters.isEmpty, arrivals.dropped.isEmpty { arrivals.hasMore = false }
             return (arrivals, mailbox.isOfNetwork)
         } then: { [weak self] (result: Result<(Arrivals, Bool), any Error>, node) in
             guard let self else { return }
@@ -109,27 +111,27 @@ final class FolderRoute: Route, @unchecked Sendable {
         let now = node.clocks.milliseconds
         node.onFileThreads { [mailbox] in
             try mailbox.check()
-            guard let recipient = mailbox.card(of: key, known: card) else { return (PostResult(obstacle: .noMailbox), nil) }
+            guard let recipient = mailbox.card(of: key, known: card) else { return PostResult(obstacle: .noMailbox) }
             var result = PostResult()
             for (index, frames) in letters.enumerated() {
                 do {
                     result.posted[index] = try mailbox.post(frames, to: recipient, at: now)
                 } catch {
-                    return (result, error)
+                    // Concerns this recipient only, whose mailbox and card other programs can replace.
+                    result.obstacle = .fault(RouteFault(text: Self.text(of: error)))
+                    break
                 }
             }
-            return (result, nil)
-        } then: { [weak self] (result: Result<(PostResult, (any Error)?), any Error>, node) in
-            guard let self else { return }
-            var (posted, error) = (try? result.get()) ?? (PostResult(), nil)
-            if case .failure(let failure) = result { error = failure }
-            if let error {
-                fail(error, node)
-                posted.obstacle = fault.map { .fault($0) }
+            return result
+        } then: { [weak self] (result: Result<PostResult, any Error>, node) in
+            switch result {
+            case .success(let posted): completion(posted, node)
+            case .failure(let error):
+                self?.fail(error, node)
                 // The reader finds out when the folder works again.
-                node.routes.reader(name)?.somethingCame(node)
+                if let self { node.routes.reader(name)?.somethingCame(node) }
+                completion(PostResult(obstacle: .fault(RouteFault(text: Self.text(of: error)))), node)
             }
-            completion(posted, node)
         }
     }
 

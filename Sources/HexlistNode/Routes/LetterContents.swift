@@ -17,7 +17,7 @@ struct LetterContents: Sendable {
 
     /// Maximum number of frames; a letter with more is malformed. The longest letter has room for fewer hexes, and each refused frame takes
     /// memory for its rejection.
-    private static let frameLimit = 10_000
+    static let frameLimit = 10_000
 
     /// Decodes the frames. Frame k of the letter, counted from 1, has number k.
     init(_ letter: Letter) {

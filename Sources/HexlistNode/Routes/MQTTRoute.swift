@@ -78,8 +78,7 @@ final class MQTTRoute: Route, @unchecked Sendable {
         let session = MQTTSession(login: login, topic: Self.topicPrefix + node.id.description, isCautious: isCautious, now: .now)
         connection = MQTTConnection(to: address, tls: tls, session: session, on: node.eventLoop) { [weak self, weak node] event in
             node?.assumeIsolated { node in
-                guard let self, !self.isStopped else { return }
-                self.handle(event, node)
+                self?.handle(event, node)
             }
         }
     }
@@ -95,6 +94,7 @@ final class MQTTRoute: Route, @unchecked Sendable {
     }
 
     private func handle(_ event: MQTTConnection.Event, _ node: isolated Node) {
+        guard !isStopped else { return stopped(event, node) }
         switch event {
         case .ready:
             fault = nil
@@ -132,6 +132,12 @@ final class MQTTRoute: Route, @unchecked Sendable {
             let obstacle = RouteObstacle.fault(self.fault ?? RouteFault(text: fault.text))
             for number in inFlight + unsent { publishes.failed(number, refused && number == inFlight[0] ? .full : obstacle)?(node) }
         }
+    }
+
+    /// Ends the posts in progress of a route that was removed, so that their peers can be posted to on other routes.
+    private func stopped(_ event: MQTTConnection.Event, _ node: isolated Node) {
+        guard case .ended(let fault, let inFlight, let unsent) = event, !node.isStopping else { return }
+        for number in inFlight + unsent { publishes.failed(number, .fault(RouteFault(text: fault.text)))?(node) }
     }
 
     private func ended(_ end: MQTTFault, inFlight: [Int], loggedInAt: ContinuousClock.Instant?, _ node: isolated Node) {
@@ -213,7 +219,7 @@ final class MQTTRoute: Route, @unchecked Sendable {
         node.onFileThreads { [coder] in
             try letters.map { try coder.seal($0, for: card, at: now) }
         } then: { [weak self] result, node in
-            guard let self else { return }
+            guard let self else { return completion(PostResult(obstacle: .fault(RouteFault(text: "not connected"))), node) }
             guard let connection, let envelopes = try? result.get(), !envelopes.isEmpty else {
                 return completion(PostResult(obstacle: .fault(fault ?? RouteFault(text: "not connected"))), node)
             }

@@ -111,13 +111,13 @@ struct PostedEnvelopes: Sendable, Equatable {
 
     init() {}
 
-    /// Reads `text`. Lines of another form are left out.
+    /// Reads `text`. Lines of another form, and with values that no posting has, are left out.
     init(text: String) {
         all = text.split(separator: "\n").prefix(Self.storedEnvelopes).compactMap { line in
             let words = line.split(separator: " ")
             guard (5...6).contains(words.count), let file = EnvelopeFileName(String(words[0])), let bytes = Int(words[1]),
-                let posts = Int(words[2]),
-                posts >= 1, let through = Int64(words[3])
+                (0...Envelope.sizes.upperBound).contains(bytes), let posts = Int(words[2]), (1...Self.repetitions.count + 1).contains(posts),
+                let through = Int64(words[3])
             else { return nil }
             var rows: [ClosedRange<Int64>] = []
             for range in words[4].split(separator: ",") {
@@ -125,6 +125,8 @@ struct PostedEnvelopes: Sendable, Equatable {
                 guard ends.count == 2, ends[0] <= ends[1], ends[1] - ends[0] < 1 << 20 else { return nil }
                 rows.append(ends[0]...ends[1])
             }
+            let count = rows.reduce(0) { $0 + $1.count }
+            guard count <= LetterContents.frameLimit, (0...Int64(count)).contains(through) else { return nil }
             return Posting(
                 file: file, rows: rows, bytes: bytes, posts: posts, through: through, route: words.count > 5 ? String(words[5]) : "")
         }

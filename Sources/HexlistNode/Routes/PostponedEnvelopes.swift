@@ -11,12 +11,18 @@ struct PostponedEnvelopes: Sendable {
     /// An entry that was not postponed again for this time after its pause belongs to an envelope that is gone.
     private static let forgetTime = Duration.seconds(7_200)
 
+    private static let pruneInterval = Duration.seconds(60)
+
     private var entries: [String: (until: Instant, count: Int)] = [:]
+    /// The earliest time at which a full set is searched again for entries of envelopes that are gone.
+    private var pruneAt: Instant?
 
     /// - Returns: whether the envelope is postponed; `false` if there are too many.
     @discardableResult
     mutating func postpone(_ envelope: String, now: Instant) -> Bool {
         if entries[envelope] == nil, entries.count >= Self.limit {
+            guard pruneAt.map({ now >= $0 }) ?? true else { return false }
+            pruneAt = now + Self.pruneInterval
             entries = entries.filter { now < $0.value.until + Self.forgetTime }
             guard entries.count < Self.limit else { return false }
         }

@@ -116,7 +116,7 @@ final class RouteReader: @unchecked Sendable {
     private func dropped(_ fault: EnvelopeFault, _ node: isolated Node) {
         dropped(fault.reason, node)
         if fault.reason == .early { counters.early = fault.sender?.peerID }
-        node.logger.info("envelope dropped", metadata: ["route": "\(route.name)", "reason": "\(fault.reason)"])
+        node.logger.debug("envelope dropped", metadata: ["route": "\(route.name)", "reason": "\(fault.reason)"])
     }
 
     /// The outcome of a round so far.

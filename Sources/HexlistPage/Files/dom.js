@@ -148,7 +148,7 @@ export function dialog(title, build, kind = '') {
   const element = h(`dialog.dialog${kind}`, { 'aria-label': title });
   const close = () => element.close();
   element.append(h('header', h('h2', title),
-    h('button.quiet', { 'aria-label': 'Close', onclick: close }, icon('close'))), ...build(close));
+    h('button.quiet', { 'aria-label': 'Close', onclick: close }, icon('close'))), ...build(close).flat());
   element.addEventListener('close', () => element.remove());
   element.addEventListener('click', (event) => { if (event.target === element) close(); });
   document.body.append(element);
