@@ -1,5 +1,5 @@
-/// The deletion of a node. It names the version of the node that was deleted, so it has no effect on a node that was changed by somebody
-/// who had not seen the deletion.
+/// The deletion of a node. It has the version of the node that was deleted, so it has no effect on a node that was changed on a replica
+/// without the deletion.
 public struct DeletionMark: Hashable, Comparable, Sendable {
     /// The greatest version among the node's values, as the deleting replica saw them.
     public let version: ListVersion

@@ -4,7 +4,7 @@ public struct HybridClock: Sendable, Equatable {
     /// The greatest time that was read or observed; 0 for none. Stored with the rows.
     public private(set) var last: Int64
 
-    /// The greatest time that is accepted from a peer, in the year 5314. The times above it cannot run out.
+    /// The greatest time that is accepted from a peer, in the year 5314. The range above it suffices for all later times of this clock.
     public static let maximumTime: Int64 = 3 << 61 - 1
 
     public init(last: Int64 = 0) { self.last = last }

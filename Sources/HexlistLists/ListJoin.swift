@@ -1,4 +1,4 @@
-/// A collection of a user that is to become one with another.
+/// One of two collections of the same user that are to be joined. A collection is the list of My Hexlist on some of the user's machines.
 public struct ListCollection: Hashable, Sendable {
     public var list: ListNode.ID
     /// The number of the user's machines that have it.

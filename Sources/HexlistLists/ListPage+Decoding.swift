@@ -2,12 +2,12 @@ public import HexlistJSON
 import HexlistModel
 
 extension ListPage {
-    /// Decodes a page. Unknown members are ignored. Nodes that are malformed or exceed a bound are left out and counted in `skipped`; unknown
-    /// registers and kinds are kept.
+    /// Decodes a page. Unknown members are ignored. Nodes that are malformed or exceed a bound are left out and counted in `skipped`;
+    /// unknown registers and kinds are kept.
     /// - Parameters:
     ///   - bytes: the page's JSON, at most `ListLimits.receivedPageBytes`.
-    ///   - sender: entries of shared lists and private registers are accepted from own machines only. Versions of other persons must not be
-    ///     more than `ListLimits.clockAhead` ahead.
+    ///   - sender: entries of shared lists and private registers are accepted from own machines only. Versions from other persons may be at
+    ///     most `ListLimits.clockAhead` ahead.
     ///   - now: milliseconds since 1970.
     /// - Throws: `JSONFault` if the page itself is malformed or has too many nodes.
     public init(decoding bytes: [UInt8], from sender: Peer, now: Int64) throws(JSONFault) {

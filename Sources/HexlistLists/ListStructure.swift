@@ -2,11 +2,12 @@
 /// are shown. It depends on the rows alone, so replicas with the same rows show the same tree.
 ///
 /// - A hex whose deletion mark names a hex is deleted if that hex is, or is unknown. A cycle of such marks is deleted.
-/// - In a cycle of parents, the newest move is ignored: its hex is in its previous parent if that leads to the root, and otherwise in the root.
+/// - In a cycle of parents, the newest move is ignored: its hex is in its previous parent if that leads to the root, and otherwise in the
+///   root.
 /// - A hex below level 8 is in the hex that contains its parent. A hex whose parent is unknown is in the root.
 /// - A deleted hex is shown if something in it is.
 ///
-/// Without recursion, linear in the number of hexes whatever their places and marks are.
+/// It is derived without recursion, in time linear in the number of hexes for any places and marks.
 public struct ListStructure: Sendable {
     /// Maximum levels that are shown. A hex in the root is at level 1.
     public static let levels = 8
@@ -36,7 +37,7 @@ public struct ListStructure: Sendable {
     private(set) var steps = 0
 
     private var indices: [ListNode.ID: Int] = [:]
-    /// By hex: the index of its parent as written, and of the hex that contains it; `nil` for the root.
+    /// By hex: the index of the parent in its place, and of the hex that contains it; `nil` for the root.
     private var parents: [Int?] = []
     private var containers: [Int?] = []
     private var isDeleted: [Bool] = []
@@ -86,7 +87,7 @@ public struct ListStructure: Sendable {
         showContainers(order)
     }
 
-    /// Follows the hexes with which others were deleted.
+    /// Derives which hexes are deleted, by following the hexes that the marks name.
     private mutating func deriveDeletions() {
         isDeleted = Array(repeating: false, count: hexes.count)
         var isKnown = Array(repeating: false, count: hexes.count)

@@ -90,8 +90,8 @@ extension ListTransaction {
 
     // MARK: - Rules for changes of hexes
 
-    /// Before a deleted but shown hex is changed, which revives it: deletes the nodes that were deleted together with it on their own, so
-    /// that they do not come back.
+    /// Call before a deleted but shown hex is changed, which revives it. Removes the hex from the marks of the nodes that were deleted
+    /// together with it, so that they do not come back.
     private mutating func detachDeletedContents(of id: ListNode.ID) throws {
         guard id.kind == .hex, try storage.row(id)?.state == .retained else { return }
         for other in try storage.nodes(deletedWith: id) {
@@ -102,8 +102,8 @@ extension ListTransaction {
         }
     }
 
-    /// Before a hex is moved: writes the shown place of every hex whose move is ignored because of a cycle. Otherwise, such a move could
-    /// take effect when the cycle disappears.
+    /// Call before a hex is moved. Writes the shown place of every hex whose move is ignored because of a cycle; otherwise such a move
+    /// could take effect when the cycle disappears.
     mutating func writeIgnoredMoves() throws {
         let hexes = try storage.hexes().map { ListStructure.Hex($0.node, leaves: $0.leaves) }
         for (hex, container) in ListStructure(root: list, hexes: hexes).ignoredMoves {

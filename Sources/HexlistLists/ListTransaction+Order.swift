@@ -20,7 +20,7 @@ extension ListTransaction {
     /// Returns the keys of nodes that are placed together at a position. If there is no room for them, neighbours get new keys first.
     /// - Parameters:
     ///   - count: the number of nodes.
-    ///   - position: the last one if it names a node that is not shown in the hex.
+    ///   - position: the position among the shown contents; counts as `last` if it names a node that is not among them.
     ///   - isNewestFirst: whether the hex has the newest node first, as My Hexlist has at the top level.
     public mutating func keys(
         count: Int = 1, at position: ListPosition, in hex: ListNode.ID, isNewestFirst: Bool = false,
@@ -58,7 +58,7 @@ extension ListTransaction {
                 }
                 return Array(keys[index - start..<index - start + count])
             }
-            // A hex with more nodes than a run has keys: the position is at the end instead.
+            // The hex has more nodes than a run has keys. The new nodes get keys by time instead, so their position may differ.
             if start == 0, end == rows.count { return (0..<count).map { _ in .first(number: now, using: &generator) } }
             reach *= 2
         }

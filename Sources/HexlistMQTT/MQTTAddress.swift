@@ -1,7 +1,7 @@
 import HexlistModel
 
-/// A broker as it is configured: `mqtts://[USER@]HOST[:PORT][?ca=FILE&password=FILE&id=TEXT&max=BYTES]`, or `mqtt://` without encryption
-/// to a loopback address.
+/// The address and the settings of a broker: `mqtts://[USER@]HOST[:PORT][?ca=FILE&password=FILE&id=TEXT&max=BYTES]`, or `mqtt://` without
+/// encryption to a loopback address.
 public struct MQTTAddress: Sendable, Equatable {
     public var isEncrypted: Bool
     /// A host name or a numeric address (IPv6 without brackets).
@@ -20,7 +20,7 @@ public struct MQTTAddress: Sendable, Equatable {
     /// The configured text.
     public let text: String
 
-    /// Parses the configured text; `nil` for any other.
+    /// Parses the configured text; `nil` if it is malformed.
     public init?(_ text: String) {
         guard text.utf8.count <= 4_096, let scheme = ["mqtts://", "mqtt://"].first(where: { text.utf8.starts(with: $0.utf8) }) else {
             return nil
@@ -54,10 +54,10 @@ public struct MQTTAddress: Sendable, Equatable {
         guard isEncrypted || Self.isLoopback(host), isEncrypted || caFile == nil, user != nil || passwordFile == nil else { return nil }
     }
 
-    /// A bound below which not even a receipt fits.
+    /// The smallest permitted value of `max`. Envelopes of this size have room for a receipt.
     private static let smallestMaximum = 8_192
 
-    /// The configured text without the files.
+    /// The address without the members after `?`, for messages.
     public var place: String {
         "\(isEncrypted ? "mqtts" : "mqtt")://\(user.map { PercentEncoding.encode($0) + "@" } ?? "")\(HostPort.text(host, port))"
     }

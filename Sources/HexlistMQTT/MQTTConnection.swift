@@ -9,7 +9,7 @@ import NIOTLS
     import Glibc
 #endif
 
-/// Carries out an `MQTTSession` on a connection to a broker.
+/// Connects to a broker, and carries out the actions of an `MQTTSession` on this connection.
 ///
 /// Confined to its event loop; that makes it `Sendable`. Callbacks come on this loop.
 package final class MQTTConnection: @unchecked Sendable {
@@ -35,7 +35,7 @@ package final class MQTTConnection: @unchecked Sendable {
     private var channel: (any Channel)?
     /// `nil` until the TLS handshake is complete.
     private var handler: MQTTHandler?
-    /// Whether packets are handled that were read together, so that the answers are flushed together.
+    /// Whether packets that were read together are being handled. Their answers are flushed together.
     private var isInBatch = false
     private var timer: Scheduled<Void>?
     private var isEnded = false
@@ -74,11 +74,12 @@ package final class MQTTConnection: @unchecked Sendable {
         }
     }
 
-    /// Whether nothing is read from the broker.
+    /// Whether the socket is not read at the moment.
     private var isReadingPaused = false
 
-    /// Reports whether the owner has room for another message. Without, the socket is not read, except for awaited answers; messages that
-    /// arrive before these may be left without an acknowledgement, and come again on the next connection.
+    /// Notifies the connection whether the owner has no room for another message. While it has none, the socket is read only if an answer
+    /// of the broker is awaited. The owner may leave messages that arrive meanwhile unacknowledged; the broker sends them again on the next
+    /// connection.
     package func setFull(_ isFull: Bool) {
         guard session.isFull != isFull else { return }
         session.isFull = isFull
@@ -92,7 +93,7 @@ package final class MQTTConnection: @unchecked Sendable {
     /// Acknowledges a received message.
     package func acknowledge(_ id: UInt16) { perform(session.acknowledge(id, now: .now)) }
 
-    /// Ends the connection in an orderly way. The callback follows.
+    /// Sends DISCONNECT, and ends the connection. Reports `Event.ended` before it returns.
     package func close() {
         if handler != nil { channel?.writeAndFlush(ByteBuffer(bytes: MQTTPacket.disconnect.bytes ?? []), promise: nil) }
         end(.closed)
@@ -106,7 +107,7 @@ package final class MQTTConnection: @unchecked Sendable {
         perform(session.begin(now: .now))
     }
 
-    /// Whether packets are passed on.
+    /// Whether the next packet may be handled.
     fileprivate var reads: Bool { !isEnded && !session.isReadingPaused }
 
     fileprivate func received(_ packet: MQTTPacket) {
@@ -228,8 +229,8 @@ private final class MQTTHandler: ChannelInboundHandler {
         handlePackets()
     }
 
-    /// Passes on the packets that have arrived. During a pause they stay in the decoder, which is not fed then but for the bytes that were
-    /// read together, at most some 100 KiB.
+    /// Passes on the packets that have arrived. While reading is paused, they stay in the decoder. It then gets only the bytes that were
+    /// read together with the last ones, at most about 100 KiB.
     func handlePackets() {
         connection.batch {
             do {

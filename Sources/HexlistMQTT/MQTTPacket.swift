@@ -17,9 +17,9 @@ package enum MQTTPacket: Equatable, Sendable {
     case publish(MQTTPublish)
     case publishAcknowledgement(id: UInt16)
 
-    /// The longest publish whose payload is kept, in bytes after the length: an envelope, its topic and its packet id.
+    /// Maximum remaining length of a publish whose payload is kept: the longest envelope, its topic and its packet id.
     package static let maximumBytes = 984_300
-    /// Bytes of the longest topic. Those of this client have 47.
+    /// Maximum bytes of a topic. The topics of this client have 47.
     package static let topicBytes = 256
 
     /// The bytes of a sent packet; `nil` for packets that only a broker sends.
@@ -51,11 +51,11 @@ package enum MQTTPacket: Equatable, Sendable {
 
     static func number(_ number: UInt16) -> [UInt8] { [UInt8(number >> 8), UInt8(truncatingIfNeeded: number)] }
 
-    /// A text with its length in front. Texts of this client are far shorter than 64 KiB.
+    /// A text after its length. The texts of this client are far shorter than 64 KiB.
     static func text(_ text: String) -> [UInt8] { number(UInt16(clamping: text.utf8.count)) + text.utf8.prefix(Int(UInt16.max)) }
 }
 
-/// The login to a broker. The session survives the connection, so that the broker stores envelopes for a client that is away.
+/// The login to a broker, with a persistent session, so that the broker stores envelopes while this client is away.
 package struct MQTTConnect: Equatable, Sendable {
     package var clientID: String
     package var user: String?
@@ -79,13 +79,13 @@ package struct MQTTConnect: Equatable, Sendable {
     }
 }
 
-/// A message with QoS 1, or a received one with QoS 0.
+/// A message. Sent ones have QoS 1, received ones QoS 1 or 0.
 package struct MQTTPublish: Equatable, Sendable {
     /// 1…65535; `nil` for QoS 0.
     package var id: UInt16?
     package var topic: String
     package var payload: [UInt8]
-    /// Whether the broker had stored the message for new subscribers.
+    /// Whether the message is a retained one, which a broker stores for new subscribers.
     package var isRetained: Bool
 
     package init(id: UInt16?, topic: String, payload: [UInt8], isRetained: Bool = false) {

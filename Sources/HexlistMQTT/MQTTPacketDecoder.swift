@@ -1,5 +1,5 @@
-/// Divides the bytes from a broker into packets. Bytes are those of a stranger: each packet is bounded before it is buffered, and any
-/// violation ends the connection.
+/// Divides the bytes from a broker into packets. The bytes are untrusted: the length of each packet is checked before it is buffered, and
+/// any violation ends the connection.
 package struct MQTTPacketDecoder: Sendable {
     /// Maximum remaining length of a packet other than a publish.
     private static let controlBytes = 64

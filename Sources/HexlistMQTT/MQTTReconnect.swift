@@ -1,6 +1,6 @@
 import HexlistModel
 
-/// Decides when to connect to a broker again, from the ends of earlier connections.
+/// Computes the pause before the next connection to a broker from the ends of earlier connections.
 package struct MQTTReconnect: Sendable {
     package typealias Instant = ContinuousClock.Instant
 
@@ -10,7 +10,7 @@ package struct MQTTReconnect: Sendable {
     package static let secondClientPause = Duration.seconds(600)
     /// A connection that ends within this time of its login may have been ended by another client with the same id.
     private static let shortTime = Duration.seconds(10)
-    /// Three such ends within this time show a second client.
+    /// `takeovers` such ends within this time show a second client with the same id.
     private static let takeoverTime = Duration.seconds(60)
     private static let takeovers = 3
     /// A connection that lasted for this time ends a series of failures.
@@ -44,7 +44,7 @@ package struct MQTTReconnect: Sendable {
         let lasted = end.loggedInAt.map { now - $0 }
         if let lasted, lasted >= Self.healthyTime { failures = 0 }
         failures += 1
-        // An end with publishes in flight more likely means a full mailbox.
+        // If publishes were in flight, the more likely cause is a full mailbox.
         if end.fault == .closed, !end.hadPublishes, let lasted, lasted < Self.shortTime { shortEnds.append(now) }
         shortEnds.removeAll { now - $0 > Self.takeoverTime }
         hasSecondClient = shortEnds.count >= Self.takeovers

@@ -5,11 +5,11 @@ import HexlistModel
 package struct MQTTSession: Sendable {
     package typealias Instant = ContinuousClock.Instant
 
-    /// Maximum publishes without a PUBACK.
+    /// Maximum publishes in flight.
     package static let window: Int = 16
     /// The time for the answer to a packet.
     package static let answerTime = Duration.seconds(30)
-    /// The silence after which a PINGREQ is sent, less than the keep-alive of 240 s.
+    /// Time without a sent packet after which a PINGREQ is sent, less than the keep-alive of 240 s.
     package static let pingTime = Duration.seconds(180)
 
     package enum Action: Equatable, Sendable {
@@ -29,7 +29,7 @@ package struct MQTTSession: Sendable {
 
     private enum State: Equatable { case idle, connecting, subscribing, ready, closed }
 
-    /// Maximum acknowledgements that wait for a broker that does not read. Then nothing more is read from it.
+    /// Maximum outstanding acknowledgements to a broker that does not read. Above this number, the connection is not read.
     private static let unsentAcknowledgements = 1_024
 
     private let login: MQTTConnect
@@ -45,7 +45,7 @@ package struct MQTTSession: Sendable {
     /// The deadline of CONNACK, SUBACK or PINGRESP; `nil` while none is awaited.
     private var answerUntil: Instant?
     private var lastSent: Instant
-    /// Acknowledgements that were sent since the connection took no more bytes.
+    /// Acknowledgements that were sent while the connection is not writable.
     private var unsent = 0
     /// Whether the owner has no room for another message.
     package var isFull = false
@@ -68,8 +68,8 @@ package struct MQTTSession: Sendable {
     /// Whether the broker accepted the login.
     package var isLoggedIn: Bool { state == .ready || state == .subscribing }
 
-    /// Whether nothing is read from the connection, so that the broker has to wait. While an answer of the broker is awaited, reading goes on
-    /// although the owner is full: messages come before the PUBACK of a receipt, without which no envelope is ever removed.
+    /// Whether the connection is not read, so that the broker has to wait. While an answer of the broker is awaited, the connection is read
+    /// even if the owner is full: the PUBACK of a receipt follows the messages already sent, and without it no envelope is removed.
     package var isReadingPaused: Bool {
         unsent >= Self.unsentAcknowledgements || (state == .ready && isFull && unfinished.isEmpty && answerUntil == nil)
     }
@@ -183,7 +183,7 @@ package struct MQTTSession: Sendable {
         return actions
     }
 
-    /// Maximum number of publishes without PUBACK. Their ids cannot be used again on this connection, so a further one ends it.
+    /// Maximum number of expired publishes. Their ids cannot be used again on this connection, so one more ends it.
     private static let maximumAbandoned = 1_024
 
     /// An id that is neither in flight nor abandoned. The connection ends long before all ids are taken.

@@ -5,8 +5,8 @@ import HexlistTransport
 import NIOCore
 import ServiceLifecycle
 
-/// Checks whether the pages of links of My Hexlist exist, and marks the links whose pages do not. Sends requests for pages under the same
-/// rules as `TitleFetcher`: to allowed addresses only, without cookies.
+/// Sends the requests of a check of links, under the same rules as `TitleFetcher`: to allowed addresses only, without cookies.
+/// `LinkCheckRun` decides about the order and stores the results.
 struct LinkChecker: Sendable {
     /// Maximum number of requests in flight.
     static let concurrency = 4
@@ -14,7 +14,7 @@ struct LinkChecker: Sendable {
     let client: WebClient
     /// Whether an address may be contacted.
     var isAllowed: @Sendable (IPAddress) -> Bool
-    /// Maximum time of one request, without looking up its host.
+    /// Maximum time of one request, after its host was resolved.
     var time = TimeAmount.seconds(10)
     /// Time between two requests to a host.
     var pause = Duration.milliseconds(500)
@@ -29,13 +29,13 @@ struct LinkChecker: Sendable {
     }
 }
 
-/// One check of links, from its beginning to its result.
+/// One check of links of My Hexlist: reads the links, requests their pages, and marks the links whose pages no longer exist.
 struct LinkCheckRun {
     private enum Event: Sendable {
         case response(PageProbeQueue.Entry, Result<PageProbeResponse, WebFault>)
         /// The time at which a host may get its next request.
         case ready(ContinuousClock.Instant)
-        /// Time for a report.
+        /// Time to store and report the results.
         case report
     }
 
@@ -45,7 +45,7 @@ struct LinkCheckRun {
         var places: [LinkPosition]
     }
 
-    /// Number of waiting URLs below which more links are read from the store, and number of results that are to be reported before that.
+    /// More links are read from the store while fewer URLs than `window` wait and fewer results than `maximumFindings` are to be reported.
     private static let (window, maximumFindings) = (2_000, 10_000)
 
     private let checker: LinkChecker
@@ -55,7 +55,7 @@ struct LinkCheckRun {
     private var addresses: [Int: Address] = [:]
     private var nextID = 0
     private var result = MineCheckResult()
-    /// Results since the last report: those that change marks, and those that are reported.
+    /// Results since the last report: those that are stored, and those that are reported.
     private var results: [LinkCheckResult] = []
     private var findings: [CheckedLinkJSON] = []
 
@@ -124,7 +124,7 @@ struct LinkCheckRun {
         }
     }
 
-    /// Enqueues the next links while few wait.
+    /// Reads and enqueues links until enough URLs wait.
     private mutating func readMore() async throws {
         while queue.count < Self.window, findings.count < Self.maximumFindings, !source.isAtEnd {
             queue.forgetIdleHosts(now: .now)
@@ -166,7 +166,7 @@ struct LinkCheckRun {
         if let failure { for entry in dropped { end(entry.id, .unclear(failure, status: nil)) } }
     }
 
-    /// Results that say nothing about the page, only about the host.
+    /// Reasons that concern the host, not the page.
     private static let failures: Set<LinkCheckReason> = [.busy, .noAddress, .unreachable, .timeout, .tls]
 
     private mutating func end(_ id: Int, _ result: PageProbe.Result) {
@@ -215,7 +215,7 @@ struct LinkCheckRun {
     }
 }
 
-/// The links of a check, in the order of the lists.
+/// The links of a check, in the order in which lists show them.
 struct MineLinkSource: Sendable {
     struct Link: Sendable {
         var place: LinkPosition
@@ -228,7 +228,7 @@ struct MineLinkSource: Sendable {
         case all(after: Int64?)
     }
 
-    /// Maximum number of hexes and links that a request names, and maximum number of links that they have.
+    /// Maximum number of hexes and links that a request may name, and maximum number of links that result.
     static let (maximumTargets, maximumLinks) = (1_000, 100_000)
     /// Number of links that are read from the store at once.
     private static let page = 1_000

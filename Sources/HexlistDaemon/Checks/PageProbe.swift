@@ -8,25 +8,25 @@ import NIOCore
 struct PageProbe: Sendable, Equatable {
     enum Result: Sendable, Equatable {
         case reachable(status: Int)
-        /// The server answered that there is no such page, also to GET: 404 or 410.
+        /// The server replied 404 or 410, also to GET.
         case dead(status: Int)
-        /// Neither of both is certain. Programs are often refused pages that people can open, and faults pass.
+        /// It is not known whether the page exists. Many servers refuse programs, and failures may be temporary.
         case unclear(LinkCheckReason, status: Int?)
-        /// No page that may be requested.
+        /// The link has no page that may be requested.
         case skipped(LinkCheckReason)
     }
 
     enum Step: Sendable, Equatable {
-        /// `target` is to be requested next, with `method`.
+        /// The caller has to request `target` next, with `method`.
         case request
-        /// The same request is to be sent again after this time, in which its host gets no requests.
+        /// The caller has to repeat the request after this time, and send no other request to the host before.
         case wait(Duration)
         case end(Result)
     }
 
-    /// Maximum time for which a server may postpone a request with `Retry-After`. Links of a server that needs longer stay unclear.
+    /// Maximum time for which a server may postpone a request with `Retry-After`. If it asks for more, the result is `unclear`.
     static let maximumWait = Duration.seconds(30)
-    /// The wait if a server with too many requests names none.
+    /// Seconds to wait after 429 without `Retry-After`.
     private static let defaultWait = 10
 
     private(set) var target: WebTarget
@@ -34,7 +34,7 @@ struct PageProbe: Sendable, Equatable {
     private var redirects = 0
     private var hasWaited = false
 
-    /// - Returns: `nil` if the link is not one of a web page.
+    /// - Returns: `nil` if the URL is not that of a web page.
     init?(_ url: String) {
         guard let target = WebTarget(url) else { return nil }
         self.target = target

@@ -5,7 +5,7 @@ import HexlistAPI
 struct PageProbeQueue {
     typealias Instant = ContinuousClock.Instant
 
-    /// A probe, with the number by which the caller knows its link.
+    /// A probe, with the caller's number of its URL.
     struct Entry: Sendable, Equatable {
         var id: Int
         var probe: PageProbe
@@ -15,12 +15,12 @@ struct PageProbeQueue {
         case request(Entry)
         /// No request may be sent before this time.
         case wait(until: Instant)
-        /// No request waits for a host that is not in use.
+        /// No probe waits, or all that wait are for hosts with a request in flight.
         case none
     }
 
     private struct Host {
-        /// Waiting probes; the last is the next.
+        /// Waiting probes; the last one is the next to be sent.
         var waiting: [Entry] = []
         var readyAt: Instant
         /// Whether a request is in flight.
@@ -64,7 +64,7 @@ struct PageProbeQueue {
         return .request(entry)
     }
 
-    /// Ends the request to a host, which gets no other before the pause is over.
+    /// Handles the end of a request to a host. The next request to the host may be sent after the pause.
     /// - Parameters:
     ///   - wait: a longer pause that the host asked for.
     ///   - failure: the reason if the request got no response that says anything about the page.

@@ -27,14 +27,14 @@ enum DropFormat: Equatable {
     }
 }
 
-/// The texts of a drop by the names of their fields. Unknown members of JSON are ignored.
+/// The texts of a drop that has named fields: a form or JSON. Unknown members of JSON are ignored.
 struct DropFields: JSONShape, Equatable {
     var title: String?
     var text: String?
     var url: String?
 
     /// Sets a field of a form.
-    /// - Returns: `false` if the name is none of the known ones.
+    /// - Returns: `false` if the name is unknown.
     mutating func set(_ name: String, _ value: String) -> Bool {
         switch name {
         case "title": title = value
@@ -45,13 +45,14 @@ struct DropFields: JSONShape, Equatable {
         return true
     }
 
-    /// The fields as one text. An address that is also the text appears once.
+    /// The fields as one text, one per line. A URL that equals the text appears once.
     var joined: String {
         let url = PeerText.areEqual(url ?? "", text ?? "") ? nil : url
         return [title, text, url].compactMap { $0 }.filter { !$0.allSatisfy(\.isWhitespace) }.joined(separator: "\n")
     }
 
-    /// The text of a form. `curl -d` sends any text as a form, so a body without a known field, or one that begins with an address, is a text.
+    /// Returns the text of a form. `curl -d` sends any text with the content type of a form, so a body without a known field, or with a
+    /// colon in its first name, as in a URL, is taken as plain text.
     static func form(_ bytes: [UInt8]) throws(GuestRefusal) -> String {
         var fields = DropFields()
         var isForm = false

@@ -2,7 +2,7 @@ import Crypto
 import HexlistModel
 import HexlistStore
 
-/// Decides by their tokens which requests of shortcuts are accepted. Performs no IO.
+/// Admits or refuses requests by their drop tokens, within rate limits. Performs no IO.
 ///
 /// A token has 128 random bits, so guessing it is hopeless, and no number of wrong tokens locks out the right one.
 struct DropGate {
@@ -10,16 +10,16 @@ struct DropGate {
 
     /// Maximum number of requests with one token in an hour.
     static let requestsInHour = 60
-    /// Number of wrong tokens of one address in an hour after which further ones are refused with 429.
+    /// Number of wrong tokens from one IP address in an hour after which further ones are refused with 429 instead of 403.
     static let wrongTokensInHour = 20
     private static let hour = Duration.seconds(3_600)
-    /// Maximum number of addresses whose wrong tokens are counted. The oldest is forgotten first.
+    /// Maximum number of IP addresses whose wrong tokens are counted. The oldest is forgotten first.
     private static let addressLimit = 256
 
     enum Admission: Equatable {
         case admitted(DropToken)
         case refused(GuestRefusal)
-        /// As `refused`, and the address has reached its limit with this wrong token, as the first one in an hour.
+        /// As `refused`, and this wrong token reached the limit of its IP address, as the first one in an hour.
         case limitReached(GuestRefusal)
     }
 
@@ -51,7 +51,7 @@ struct DropGate {
     /// Admits a request with a token, and counts it.
     mutating func admit(_ token: String, from address: IPAddress, now: Instant) -> Admission {
         let hash = SHA256.hash(data: Array(token.utf8))
-        // All are compared, and each comparison takes the same time for any bytes, so the time of a reply reveals nothing about a token.
+        // All hashes are compared, each in constant time, so the time of a reply reveals nothing about a token.
         let found = entries.indices.filter { hash == entries[$0].token.sha256 }
         guard let index = found.first else { return refuse(address, now) }
         entries[index].requests.removeAll { now - $0 >= Self.hour }
@@ -67,7 +67,7 @@ struct DropGate {
         return .admitted(entries[index].token)
     }
 
-    /// Counts a wrong token of an address.
+    /// Counts a wrong token from an IP address.
     private mutating func refuse(_ address: IPAddress, _ now: Instant) -> Admission {
         wrongTokens.removeAll { now - $0.since >= Self.hour }
         let address = address.subscriber

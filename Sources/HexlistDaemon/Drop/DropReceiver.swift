@@ -15,11 +15,12 @@ struct DropContent: Sendable {
 
     var isEmpty: Bool { files.isEmpty && text.allSatisfy(\.isWhitespace) }
 
-    /// Time in which an equal content is recognised as a repeated request, in milliseconds: at least once, at most twice this time.
+    /// Length of a window, in milliseconds. Equal content in the same or the next window is a repeated request, so it is recognised for at
+    /// least one and at most two lengths.
     private static let window: Int64 = 120_000
 
-    /// The message ids of this content at a time: one for the current window, and one for the window before, under which an equal content
-    /// may have been stored.
+    /// The message ids of this content: one for the current window, and one for the window before, with which equal content may have been
+    /// stored.
     func messageIDs(at now: Int64) -> (id: MessageID, earlier: MessageID) {
         func id(_ window: Int64) -> MessageID {
             let parts = ["\(window)", text] + files.flatMap { [$0.file.name, $0.file.sha256.map { "\($0)" }.joined(separator: " ")] }
@@ -28,7 +29,7 @@ struct DropContent: Sendable {
         return (id(now / Self.window), id(now / Self.window - 1))
     }
 
-    /// The message id for the key that a client gave to its request.
+    /// The message id for an `Idempotency-Key`.
     static func messageID(key: String) -> MessageID { messageID([key]) }
 
     private static func messageID(_ parts: [String]) -> MessageID {
@@ -43,18 +44,18 @@ struct DropContent: Sendable {
 /// Reads the body of a drop: its text into memory, its files into partial files.
 struct DropReceiver: Sendable {
     let transfers: FileTransfers
-    /// Bytes of the disk that stay free.
+    /// Bytes that are kept free on the disk.
     let diskReserve: Int64
 
     /// Maximum bytes of all files of a drop.
     static let fileBytes: Int64 = 32 << 20
     /// Maximum number of files of a drop.
     static let fileLimit = 20
-    /// Maximum bytes of the body of a drop: those of the files, and of the text and the heads of parts.
+    /// Maximum bytes of the body of a drop: the files, the text and the heads of parts.
     static let bodyBytes = Int(fileBytes) + 512 << 10
-    /// Maximum bytes of a body in JSON or of a form. A text can take six times its length in JSON.
+    /// Maximum bytes of a body with JSON or a form. Escapes make a text in JSON up to six times as long.
     private static let fieldBytes = 448 << 10
-    /// Bytes that are written at once.
+    /// Number of bytes that are collected before they are written.
     private static let chunk = 512 << 10
 
     private static let tooLarge = GuestRefusal(status: 413, message: "All files together can have at most \(fileBytes >> 20) MiB.")
@@ -69,8 +70,8 @@ struct DropReceiver: Sendable {
         var pending = ByteBuffer()
     }
 
-    /// - Returns: the content. The caller stores its files or calls `discard`.
-    /// - Throws: `GuestRefusal`, `FileFault`; errors of the connection. No file is left then.
+    /// - Returns: the content. The caller stores it or calls `discard`.
+    /// - Throws: `GuestRefusal`, `FileFault`, or an error of the connection. No file is left then.
     func read(_ request: Request) async throws -> DropContent {
         var content = DropContent()
         var open: OpenFile?
@@ -95,7 +96,7 @@ struct DropReceiver: Sendable {
         }
     }
 
-    /// Deletes the files of a content that is not stored.
+    /// Deletes the files of content that is not stored.
     func discard(_ content: DropContent) async {
         let folder = transfers.guestFiles.folder
         try? await transfers.onFileThread { for file in content.files { folder.remove(file.file.session) } }
@@ -116,7 +117,7 @@ struct DropReceiver: Sendable {
                 for event in try parser.feed(bytes.readableBytesView) {
                     switch event {
                     case .part(let name, let fileName?):
-                        // A file without a name is named as its field.
+                        // A file without a name gets the name of its field.
                         open = try await begin(fileName.isEmpty ? name : fileName, after: content)
                     case .part(let name, nil): field = (name, [])
                     case .bytes(let bytes):
@@ -185,7 +186,7 @@ struct DropReceiver: Sendable {
             modified: Timestamp.now.milliseconds)
     }
 
-    /// The name of a file that is the whole body: that of `Content-Disposition`, or of `?name=`, or else one by its type.
+    /// The name of a file that is the whole body: from `Content-Disposition`, else from `?name=`, else `file` with a suffix by its type.
     private static func name(_ request: Request, _ type: String) -> String {
         if let name = request.headers[.contentDisposition].flatMap({ ParameterizedField($0).fileName }) { return name }
         if let query = request.uri.query, query.hasPrefix("name="), let name = PercentEncoding.decode(query.dropFirst("name=".count)) {

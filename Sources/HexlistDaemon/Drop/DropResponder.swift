@@ -11,7 +11,7 @@ struct DropResponder: Sendable {
     let api: APIContext
 
     static let path = "/drop/"
-    /// Maximum bytes of the key of a request.
+    /// Maximum bytes of an `Idempotency-Key`.
     private static let keyBytes = 128
 
     func respond(to request: Request) async throws -> Response {
@@ -29,7 +29,8 @@ struct DropResponder: Sendable {
         return Response(status: status, headers: headers, body: ResponseBody(byteBuffer: ByteBuffer(string: text + "\n")))
     }
 
-    /// - Returns: the text of the reply after the hex is durable.
+    /// Stores the drop.
+    /// - Returns: the text of the reply, once the hex is durable.
     private func answer(_ request: Request) async throws -> String {
         guard let address = CallerConnection.remoteAddress else { throw GuestRefusal.notFound }
         try await GuestResponder.gate(api).checkDrop(GuestRequestHead(request))
@@ -62,7 +63,7 @@ struct DropResponder: Sendable {
         }
     }
 
-    /// The field `Idempotency-Key`, which a client repeats with a repeated request; `nil` if it has none.
+    /// The header field `Idempotency-Key`, which is the same if a client repeats a request; `nil` if it is missing.
     private static func key(_ request: Request) throws(GuestRefusal) -> String? {
         guard let name = HTTPField.Name("idempotency-key"), let key = request.headers[name] else { return nil }
         guard (1...keyBytes).contains(key.utf8.count) else {

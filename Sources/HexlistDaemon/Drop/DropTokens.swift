@@ -2,7 +2,7 @@ import HexlistModel
 import HexlistStore
 import Synchronization
 
-/// The drop tokens of the daemon, as in the store.
+/// The drop tokens of the store, in memory, for the threads that check requests.
 final class DropTokens: Sendable {
     private let gate: Mutex<DropGate>
     private let now: @Sendable () -> ContinuousClock.Instant
@@ -26,7 +26,7 @@ final class DropTokens: Sendable {
     }
 }
 
-/// The senders without Hexlist that the peer port answers over plain HTTP.
+/// The senders without Hexlist to which the peer port replies over plain HTTP: guests and programs with drop tokens.
 struct PlainHTTPSenders: Sendable {
     let guests: GuestSessions
     let drops: DropTokens

@@ -1,4 +1,4 @@
-/// Divides a body of the type `multipart/form-data` (RFC 7578) into its parts as the bytes arrive. Performs no IO.
+/// An incremental parser of `multipart/form-data` (RFC 7578). Performs no IO.
 struct MultipartParser {
     enum Event: Equatable {
         /// A part begins. Both names are untrusted text; a file has a file name.
@@ -22,7 +22,7 @@ struct MultipartParser {
     private let delimiter: [UInt8]
     private var state = State.preamble
     private var parts = 0
-    /// Bytes that are not processed yet. Begins with the line break that the first delimiter may lack.
+    /// Bytes that are not processed yet. Initially a line break, because the first delimiter of a body may lack its own.
     private var buffer: [UInt8] = Array("\r\n".utf8)
 
     init(boundary: String) throws(Fault) {

@@ -4,9 +4,9 @@ import HexlistModel
 import HexlistNode
 import HexlistStore
 
-/// Makes the feed of an address from the store.
+/// Makes the Atom feed of a feed address from the store.
 struct FeedContent: Sendable {
-    /// Maximum number of links of a feed. Readers keep the entries that they have read before.
+    /// Maximum number of links of a feed. Feed readers keep the entries that they received earlier.
     static let links = 100
 
     let api: APIContext
@@ -16,7 +16,7 @@ struct FeedContent: Sendable {
     func xml(of address: FeedAddress) async throws -> String {
         let (uuid, name) = (api.node.id, await api.node.nameAndPort().name)
         let (links, subject) = try await links(of: address.content)
-        var parts = ["", "", "", "", ""]  // the same as those of `hexlist feed`: search, hex, sender, place, state
+        var parts = ["", "", "", "", ""]  // of the id, as in `hexlist feed`: search, hex, sender, location, state
         switch address.content {
         case .hex(let id): parts[1] = String(id)
         case .search(let text, let location): (parts[0], parts[3]) = (text, location?.rawValue ?? "")
@@ -52,6 +52,7 @@ struct FeedContent: Sendable {
         }
     }
 
+    /// Returns the title of a feed.
     /// - Parameter subject: the subject of the hex; `nil` for other feeds, and after the hex was deleted.
     static func title(_ content: FeedAddress.Content, subject: String?) -> String {
         switch content {

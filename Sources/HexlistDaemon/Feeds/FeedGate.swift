@@ -6,17 +6,17 @@ import HexlistStore
 import Hummingbird
 import NIOCore
 
-/// Handles requests to the feed listener: `GET /feed/KEY`, which reads one feed, and nothing else.
+/// Handles the requests of the feed listener. Only `GET` and `HEAD` of `/feed/KEY` are allowed, which read one feed.
 struct FeedGate: Sendable {
     let api: APIContext
     let port: Int
 
     private static let prefix = "/feed/"
 
-    /// Returns the digest of a key that is stored for its address.
+    /// Returns the digest of a key. The store has only the digest.
     static func digest(of key: String) -> [UInt8] { Array(SHA256.hash(data: Array(key.utf8))) }
 
-    /// Returns the address with a key.
+    /// Returns the URL of a feed address.
     static func url(port: Int, key: String) -> String { "http://127.0.0.1:\(port)\(prefix)\(key)" }
 
     func respond(to request: Request) async -> Response {
@@ -26,7 +26,7 @@ struct FeedGate: Sendable {
         } catch {
             response = APIReply.failure(ReplyMiddleware.fault(error, at: Self.prefix, api.logger))
         }
-        // A browser shows a feed as it is, and no other site may load it.
+        // A browser does not execute anything in a feed, and no other site may load it.
         for (name, value) in [
             ("content-security-policy", "default-src 'none'; sandbox"), ("referrer-policy", "no-referrer"),
             ("x-content-type-options", "nosniff"), ("cross-origin-resource-policy", "same-origin"), ("cache-control", "private, no-cache"),

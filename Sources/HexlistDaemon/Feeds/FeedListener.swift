@@ -7,7 +7,7 @@ import Logging
 import NIOCore
 import ServiceLifecycle
 
-/// The listener of feed addresses on 127.0.0.1. It runs while there are addresses, always on the same port, and serves nothing else.
+/// The HTTP listener of feed addresses on 127.0.0.1. It runs while there are feed addresses, always on the same port.
 actor FeedListener {
     private enum State {
         case closed
@@ -19,11 +19,11 @@ actor FeedListener {
 
     /// Maximum number of connections; further ones wait.
     private static let connections = 16
-    /// Ports that are tried for the first address, below those that systems give to outgoing connections.
+    /// Ports that are tried for the first feed address. They are below the usual ranges of ephemeral ports.
     private static let ports = 24_400...24_499
 
     private var state = State.closed
-    /// Whether the current listener could use its port.
+    /// Whether the current listener is bound to its port.
     private var hasPort = false
     private let startRequests: AsyncStream<Void>
     private let requestStart: AsyncStream<Void>.Continuation
@@ -48,7 +48,7 @@ actor FeedListener {
         }
     }
 
-    /// Ends the listener, because there are no addresses any more.
+    /// Ends the listener, after the last feed address was removed.
     func close() {
         guard case .open(_, let end) = state else { return }
         state = .closed
@@ -81,7 +81,7 @@ actor FeedListener {
         await (try? api.store.read { try !$0.feedAddresses().isEmpty }) ?? false
     }
 
-    /// Serves on the port that the addresses have, or, for the first address, on the first free one.
+    /// Serves on the port of the existing feed addresses, or, if there are none yet, on the first free one.
     private func open(_ api: APIContext) async throws {
         let stored = await Self.hasAddresses(api) ? try await api.store.read { try $0.meta(FeedAddress.portKey) }.flatMap { Int($0) } : nil
         for port in stored.map({ $0...$0 }) ?? Self.ports where try await serve(api, port: port) { return }
@@ -94,7 +94,7 @@ actor FeedListener {
     }
 
     /// Serves until `close()` or the end of the daemon.
-    /// - Returns: `false` if the port cannot be used.
+    /// - Returns: `false` if the port cannot be bound.
     private func serve(_ api: APIContext, port: Int) async throws -> Bool {
         let (ended, end) = AsyncStream.makeStream(of: Void.self)
         var logger = api.logger

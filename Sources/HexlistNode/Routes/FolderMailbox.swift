@@ -2,10 +2,10 @@ import HexlistEnvelope
 import HexlistFiles
 import HexlistModel
 
-/// This machine's mailbox in a shared folder, and those of its peers. Blocks; for the file threads.
+/// The mailboxes in a shared folder: this machine's own and those of its peers. Calls block and run on the file threads.
 struct FolderMailbox: Sendable {
     private static let cardName = "card.hxc"
-    /// Bounds of one round: opened envelopes, read files, and bytes of files. A mailbox full of junk costs no more.
+    /// Bounds of one round of reading: opened envelopes, read files, and bytes of files. They bound the cost of other files.
     private static let roundLetters = 64
     private static let roundFiles = 256
     private static let roundBytes = 32 << 20
@@ -43,7 +43,10 @@ struct FolderMailbox: Sendable {
     }
 
     /// Reads the next envelopes of the own mailbox, in the order of their names.
-    /// - Parameter keepsIncomplete: whether files that may be incomplete stay.
+    /// - Parameters:
+    ///   - keepsIncomplete: whether files that may be incomplete are postponed, not dropped.
+    ///   - isLeftOut: whether a file is skipped in this round.
+    ///   - trust: the trust in a key.
     /// - Throws: `FileFault` if the folder cannot be read.
     func arrivals(
         now: Int64, keepsIncomplete: Bool, leavingOut isLeftOut: (String) -> Bool, trust: (Fingerprint) -> Trust

@@ -5,9 +5,9 @@ import HexlistSystem
 
 /// A shared folder with a mailbox for each peer. Files are read and written on the file threads.
 final class FolderRoute: Route, @unchecked Sendable {
-    /// The pause between two rounds, for changes that the kernel does not report.
+    /// The pause between two rounds of reading, because the kernel may not report each change.
     private static let localInterval = Duration.seconds(300)
-    /// The same for folders of other machines, whose changes it never reports.
+    /// The same for network file systems. The kernel does not report changes by other machines.
     private static let networkInterval = Duration.seconds(30)
 
     let configuration: RouteConfiguration
@@ -142,7 +142,7 @@ final class FolderRoute: Route, @unchecked Sendable {
         node.onFileThreads { [mailbox] in
             Set(files.filter { mailbox.contains($0, of: peer) })
         } then: { result, node in
-            // Without an answer the files count as present, so that nothing is posted twice into a folder that cannot be read.
+            // If the folder cannot be read, the files count as present, so that nothing is posted twice.
             completion((try? result.get()) ?? Set(files), node)
         }
     }

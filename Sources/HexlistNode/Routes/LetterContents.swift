@@ -112,7 +112,7 @@ struct LetterContents: Sendable {
         return Array(buffer.readableBytesView)
     }
 
-    /// Divides items into letters, as few as possible. An item's frames stay together.
+    /// Divides items into letters, in order; each letter takes as many as fit. An item's frames stay together.
     /// - Parameter payloadBytes: maximum bytes of the frames of one letter, with their lengths.
     static func letters<Key>(
         _ items: [(key: Key, frames: [[UInt8]])], payloadBytes: Int = Letter.maximumPayloadBytes

@@ -1,6 +1,6 @@
 import HexlistEnvelope
 
-/// The envelopes that a broker sent on the present connection and that are not acknowledged.
+/// The envelopes that a broker sent on the current connection and that this machine has not handled yet.
 struct MQTTInbox {
     struct Message: Sendable {
         /// Unique on all connections.
@@ -25,7 +25,7 @@ struct MQTTInbox {
         (self.byteLimit, self.countLimit) = (byteLimit, countLimit)
     }
 
-    /// Whether the longest envelope fits. If not, the connection is not read, except for the answers to receipts that are on their way.
+    /// Whether the longest envelope fits. If not, the connection is read only while an answer of the broker is awaited.
     var hasRoom: Bool { bytes + Envelope.sizes.upperBound <= byteLimit && envelopes.count < countLimit }
 
     /// - Returns: `false` if there is no room. An envelope with a packet id then comes again on the next connection.
@@ -48,11 +48,11 @@ struct MQTTInbox {
         return envelope.id
     }
 
-    /// Whether a new connection is needed to get the discarded envelopes, and there is room for them.
+    /// Whether envelopes were discarded, which the broker sends again only on a new connection, and there is room for them now.
     var needsConnection: Bool { hasDiscarded && bytes < byteLimit / 2 && envelopes.count < countLimit / 2 }
 
     /// Handles the end of the connection.
-    /// - Returns: whether it was closed for discarded envelopes.
+    /// - Returns: `needsConnection` at the end, in which case this machine closed the connection itself.
     mutating func clear() -> Bool {
         defer {
             envelopes = []

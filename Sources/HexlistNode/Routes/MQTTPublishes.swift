@@ -1,7 +1,7 @@
 import HexlistEnvelope
 import HexlistModel
 
-/// The publishes that a broker has not answered. Several publishes of one `post` are reported together.
+/// The publishes that a broker has not acknowledged. The results of one `post` are reported together.
 struct MQTTPublishes {
     typealias Completion = @Sendable (PostResult, isolated Node) -> Void
 
@@ -30,7 +30,8 @@ struct MQTTPublishes {
 
     func recipient(of number: Int) -> PeerID? { postOfNumber[number].flatMap { posts[$0]?.peer } }
 
-    /// - Returns: reports the result, if this was the last answer of its post.
+    /// Handles the acknowledgement of a publish.
+    /// - Returns: a closure that reports the result of the post, if this was its last publish.
     mutating func accepted(_ number: Int) -> ((isolated Node) -> Void)? {
         answered(number) { post in post.result.posted[number - post.first] = post.files[number - post.first] }
     }

@@ -6,12 +6,12 @@ import HexlistSystem
 import HexlistTransport
 import Logging
 
-/// A broker with a topic for each peer: `hexlist/v1/UUID`. The broker's session of a peer is its mailbox.
+/// An MQTT broker with a topic for each peer, `hexlist/v1/UUID`. The mailbox of a peer is its persistent session at the broker.
 final class MQTTRoute: Route, @unchecked Sendable {
     private static let topicPrefix = "hexlist/v1/"
-    /// Bounds of one round.
+    /// Maximum number of envelopes that are opened in one round.
     private static let roundLetters = 64
-    /// The pause of publishing to one peer whose mailbox is full.
+    /// The time for which nothing is published to a peer after its mailbox was full.
     private static let fullPause = Duration.seconds(600)
     /// Maximum bytes of a password.
     private static let passwordBytes = 4_096

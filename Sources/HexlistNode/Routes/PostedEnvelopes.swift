@@ -11,7 +11,8 @@ struct PostedEnvelopes: Sendable, Equatable {
     private static let storedEnvelopes = 1_024
     /// Milliseconds after which a posting without a receipt is forgotten.
     private static let lifetime: Int64 = 60 * 86_400_000
-    /// Milliseconds without a receipt after which a row is posted again, by the number of earlier posts. A fifth post is the last.
+    /// Milliseconds without a receipt after which rows are posted again: after the first, second, third and fourth post. The fifth
+    /// is the last.
     private static let repetitions: [Int64] = [1, 3, 7, 14].map { $0 * 86_400_000 }
 
     struct Posting: Sendable, Equatable {
@@ -21,7 +22,7 @@ struct PostedEnvelopes: Sendable, Equatable {
         var bytes: Int
         /// The number of times that the rows were posted, this one included.
         var posts: Int
-        /// The number of the last frame with a result.
+        /// The number of the last frame for which a receipt arrived; 0 for none.
         var through: Int64 = 0
         /// The name of the route; empty in records of earlier versions, which had one route.
         var route = ""

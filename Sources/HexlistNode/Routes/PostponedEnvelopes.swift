@@ -1,14 +1,14 @@
 import HexlistModel
 
-/// The envelopes that stay in this machine's mailbox and are not read for now: those that may be incomplete, cannot be removed, or whose
-/// hexes or receipts cannot be handled yet. Without it, each round would read them again, and they would delay those behind them.
+/// The envelopes that stay in this machine's mailbox and are not read for a while: those that may be incomplete or cannot be removed, and
+/// those whose hexes or receipts cannot be handled yet. Otherwise, each round would read them again and have less room for later ones.
 struct PostponedEnvelopes: Sendable {
     typealias Instant = ContinuousClock.Instant
 
     /// Maximum number of envelopes.
     static let limit = 10_000
     private static let pauses = Backoff(from: .seconds(30), to: .seconds(3_600))
-    /// An entry that was not postponed again for this time after its pause belongs to an envelope that is gone.
+    /// If an entry is not postponed again within this time after its pause, its envelope is taken to be gone.
     private static let forgetTime = Duration.seconds(7_200)
 
     private static let pruneInterval = Duration.seconds(60)

@@ -1,7 +1,7 @@
 import HexlistEnvelope
 import HexlistModel
 
-/// A configured way to the mailboxes of this machine and its peers (Docs/Protocol.md, "Envelopes"). The storage in between needs no trust.
+/// A configured storage with the mailboxes of this machine and its peers (Docs/Protocol.md, "Envelopes"). The storage needs no trust.
 ///
 /// Confined to the event loop of its node; that makes it `Sendable`. Completions come on this loop, and not while the node stops.
 protocol Route: AnyObject, Sendable {
@@ -16,7 +16,7 @@ protocol Route: AnyObject, Sendable {
     func start(_ node: isolated Node)
     func stop()
 
-    /// Opens the next envelopes in this machine's mailbox, as many as are read in one round. Postponed ones are left out.
+    /// Opens the next envelopes in this machine's mailbox, up to the bounds of one round. Postponed ones are left out.
     /// - Parameter trusts: the trust in all known keys.
     func open(
         _ trusts: [Fingerprint: Trust], _ node: isolated Node,
@@ -55,7 +55,7 @@ extension Route {
 
 /// The reason why a route does not work.
 struct RouteFault: Sendable, Equatable {
-    /// The reason in parentheses after "unreachable", and the message of the route.
+    /// A clause with the reason. It is the `message` of the route, and follows "unreachable" in parentheses.
     var text: String
     /// `nil` if unknown.
     var nextTry: ContinuousClock.Instant?
@@ -104,11 +104,11 @@ struct PostResult: Sendable {
 
 /// The reason why a route does not take an envelope for a peer.
 enum RouteObstacle: Sendable, Equatable {
-    /// The peer has no mailbox there, or none with a card of the trusted key.
+    /// The peer has no mailbox there, or its mailbox has no card of the trusted key.
     case noMailbox
     /// This machine has no card of the peer.
     case noCard
-    /// As many envelopes as allowed wait there, or the engine refuses more for this peer.
+    /// The maximum of envelopes waits there for the peer, or the broker accepts no more for it.
     case full
     case fault(RouteFault)
 }

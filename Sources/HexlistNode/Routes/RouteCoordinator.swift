@@ -97,7 +97,7 @@ final class RouteCoordinator {
         }
     }
 
-    /// A sentence about a route for `status`; `nil` if there is no problem.
+    /// The problems of a route as one clause for `status`; `nil` if there are none.
     private func problem(_ reader: RouteReader, _ node: isolated Node) -> String? {
         var parts = reader.route.fault.map { [$0.text] } ?? []
         if let early = reader.counters.early {

@@ -5,8 +5,8 @@ import HexlistStore
 import HexlistWire
 import Logging
 
-/// Reads this machine's mailbox on one route: stores the hexes of its envelopes, posts their receipts on the same route, and then removes
-/// them. After a crash an envelope is found again, its hexes are duplicates, and the receipt is the same, so nothing else is remembered.
+/// Reads this machine's mailbox on one route: stores the hexes of the envelopes, posts the receipts on the same route, and then removes the
+/// envelopes. After a crash an envelope is read again, its hexes are duplicates, and the receipt is the same, so no other state is stored.
 ///
 /// Confined to the event loop of its node; that makes it `Sendable`. One round runs at a time.
 final class RouteReader: @unchecked Sendable {
@@ -47,10 +47,10 @@ final class RouteReader: @unchecked Sendable {
         for completion in tests.endAll() { completion(RouteFault(text: "the route is not used any more")) }
     }
 
-    /// Schedules a round, after an envelope arrived. Several that arrive within the time share a round.
+    /// Schedules a round after an envelope arrived. Envelopes that arrive within `batchTime` share a round.
     func somethingCame(_ node: isolated Node) { schedule(node.clocks.now + (tests.isEmpty ? times.batchTime : .zero), node) }
 
-    /// Posts a letter to this machine, and waits until it was read and opened. The mailbox is read without a delay meanwhile.
+    /// Posts a letter to this machine, and waits until it is read and opened. Meanwhile the mailbox is read without `batchTime`.
     /// - Parameter completion: called once, with the fault if the test failed.
     func test(_ node: isolated Node, then completion: @escaping @Sendable (RouteFault?) -> Void) {
         let test = tests.begin(completion)
@@ -160,7 +160,7 @@ final class RouteReader: @unchecked Sendable {
         answer(round, node)
     }
 
-    /// Stores hexes, in batches as large as those of a session.
+    /// Stores hexes in batches that are at most as large as those of a session.
     private func keep(
         _ hexes: ArraySlice<IncomingHex>, from sender: Sender, _ results: [DeliveryResult], _ node: isolated Node,
         then completion: @escaping @Sendable ([DeliveryResult], isolated Node) -> Void

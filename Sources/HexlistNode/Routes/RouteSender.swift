@@ -9,8 +9,8 @@ import Logging
 /// Posts the queued rows of trusted peers that are away, on their routes.
 ///
 /// A posted row stays queued until the peer's receipt, so a session that opens meanwhile delivers it as well, and the first result counts.
-/// Confined to the event loop of its node; that makes it `Sendable`. At most `concurrentPeers` are worked on at once, one step at a time for
-/// each.
+/// Confined to the event loop of its node; that makes it `Sendable`. At most `concurrentPeers` peers are handled at once, each with one
+/// step at a time.
 final class RouteSender: @unchecked Sendable {
     private static let concurrentPeers = 4
     /// The pause between two checks of a peer with postings.
@@ -19,7 +19,7 @@ final class RouteSender: @unchecked Sendable {
     private static let backoff = Backoff(from: .seconds(1), to: .seconds(300))
     /// The time after an identity conflict during which no letters are posted to the peer.
     private static let conflictTime = Duration.seconds(24 * 3_600)
-    /// Maximum rows, and bytes of their bodies, that are read and posted in one step.
+    /// Maximum number of rows, and maximum bytes of their bodies, that are read and posted in one step.
     private static let stepRows = 4_096
     private static let stepBytes = 4 << 20
 
@@ -33,22 +33,22 @@ final class RouteSender: @unchecked Sendable {
     private var repeated: [PeerID: [(rows: [ClosedRange<Int64>], posts: Int)]] = [:]
     private var boots: [PeerID: BootHistory] = [:]
     private var conflicts: [PeerID: ContinuousClock.Instant] = [:]
-    /// The reasons why rows of a peer could not be posted, by route.
+    /// The reasons why rows of a peer could not be posted in the last attempt, by route.
     private var obstacles: [PeerID: [(route: String, obstacle: RouteObstacle)]] = [:]
-    /// The same for attempts in progress.
+    /// The same for attempts that are in progress.
     private var attempts: [PeerID: [(route: String, obstacle: RouteObstacle)]] = [:]
     private var failures: [PeerID: Int] = [:]
     /// The receipts of a peer that were applied to its postings.
     private struct Settlements {
         var all = 0
-        /// Those whose results are not in the store yet, where their rows are still queued.
+        /// The receipts whose results are not in the store yet. Their rows are still queued there.
         var unstored = 0
     }
 
     private var settlements: [PeerID: Settlements] = [:]
-    /// The peers that may have unposted rows before their last posted one.
+    /// The peers that may have unposted rows before their last posted row, so that their rows are read from the beginning.
     private var gaps: Set<PeerID> = []
-    /// The instants at which peers are worked on next.
+    /// The instants at which peers are handled next.
     private var due: [PeerID: ContinuousClock.Instant] = [:]
     private var active: Set<PeerID> = []
 
@@ -122,7 +122,7 @@ final class RouteSender: @unchecked Sendable {
         return .unposted(obstacles[peer] ?? [])
     }
 
-    /// Whether rows of a peer are posted now or within moments. Not after a failure.
+    /// Whether rows of a peer are being posted, or will be within `batchTime`. `false` after a failure.
     func isPosting(for peer: PeerID, _ node: isolated Node) -> Bool {
         guard failures[peer] == nil, isAway(peer, node), !node.routes.routes(for: peer, node).isEmpty else { return false }
         return active.contains(peer) || due[peer].map { $0 <= node.clocks.now + times.batchTime } ?? false
@@ -268,7 +268,7 @@ final class RouteSender: @unchecked Sendable {
     private func post(to peer: PeerID, _ node: isolated Node) {
         guard isAway(peer, node) else {
             repeated[peer] = nil
-            // A peer that counts as away and is not posted to is in an identity conflict.
+            // If the peer counts as away already, the reason is an identity conflict, which may end.
             if node.registry.isTrusted(peer), node.sessions(with: peer).isEmpty {
                 let (now, start) = (node.clocks.now, countsAsAway(peer))
                 schedule(peer, at: now < start ? start : now + Self.interval, node)

@@ -1,13 +1,13 @@
 import HexlistEnvelope
 import HexlistModel
 
-/// The test letters from this machine to itself on one route. A letter may be read before the route confirms that it was posted.
+/// The running tests of one route: letters from this machine to itself. A letter may be read before the route confirms that it was posted.
 struct RouteTests {
     typealias Completion = @Sendable (RouteFault?) -> Void
 
     /// The time for the round trip.
     static let time = Duration.seconds(30)
-    /// Maximum number of letters of this machine that were read and whose post is not confirmed. Others are replays.
+    /// Maximum number of letters of this machine that were read before their post was confirmed. Further ones can only be replays.
     private static let readLimit = 64
 
     private struct Test {
