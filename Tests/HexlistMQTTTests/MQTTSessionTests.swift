@@ -42,7 +42,7 @@ import Testing
         #expect(session.received(.pingResponse, now: start).isEmpty && session.nextTick == nil)
     }
 
-    @Test("a message before SUBACK, of an earlier session, is acknowledged at once") func early() {
+    @Test("a message before SUBACK, of an earlier session, is acknowledged at once") func messageBeforeSubscription() {
         var session = session()
         _ = session.begin(now: start)
         _ = session.received(.connectAcknowledgement(code: 0), now: start)
@@ -118,14 +118,6 @@ import Testing
         #expect(session.received(.skippedPublish(id: 9), now: start) == [.send(.publishAcknowledgement(id: 9)), .skipped])
         session.end()
         #expect(session.acknowledge(7, now: start).isEmpty && session.publish([], to: "t", number: 1, now: start).isEmpty)
-    }
-
-    @Test("a message that precedes the SUBACK of a session that existed before is passed on") func early() {
-        var session = session()
-        _ = session.begin(now: start)
-        _ = session.received(.connectAcknowledgement(code: 0), now: start)
-        let message = MQTTPublish(id: 7, topic: "own", payload: [1])
-        #expect(session.received(.publish(message), now: start) == [.received(id: 7, topic: "own", payload: [1])])
     }
 
     @Test("while the owner is full nothing is read, except for the answer to a publish or a ping") func full() {
