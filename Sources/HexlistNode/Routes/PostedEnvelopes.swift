@@ -117,7 +117,8 @@ struct PostedEnvelopes: Sendable, Equatable {
         all = text.split(separator: "\n").prefix(Self.storedEnvelopes).compactMap { line in
             let words = line.split(separator: " ")
             guard (5...6).contains(words.count), let file = EnvelopeFileName(String(words[0])), let bytes = Int(words[1]),
-                (0...Envelope.sizes.upperBound).contains(bytes), let posts = Int(words[2]), (1...Self.repetitions.count + 1).contains(posts),
+                (0...Envelope.sizes.upperBound).contains(bytes), let posts = Int(words[2]),
+                (1...Self.repetitions.count + 1).contains(posts),
                 let through = Int64(words[3])
             else { return nil }
             var rows: [ClosedRange<Int64>] = []
