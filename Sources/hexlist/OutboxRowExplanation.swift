@@ -112,8 +112,8 @@ struct OutboxRowExplanation {
     private var posted: String {
         guard let post else { return "in a mailbox; not confirmed yet" }
         let time = HumanText.moment(post.at)
-        guard let count = post.count else { return "\(peer) is away; posted encrypted to its mailbox on \(post.route) at \(time)" }
-        let times = count == 1 ? "posted at \(time)" : "posted \(count == 2 ? "twice" : "\(count) times"), last at \(time)"
+        guard let count = post.count else { return "\(peer) is away; posted encrypted to its mailbox on \(post.route) \(time)" }
+        let times = count == 1 ? "posted \(time)" : "posted \(count == 2 ? "twice" : "\(count) times"), last \(time)"
         return "via \(post.route), \(times); not confirmed yet" + (count > Self.maximumReposts ? "; not posted again" : "")
     }
 

@@ -158,7 +158,7 @@ extension Outbox {
 
     /// Withdraws the envelopes to these peers whose rows are not queued any more.
     private func withdraw(from peers: Set<PeerID>) {
-        node?.assumeIsolated { $0.routes.sender.queued(for: Array(peers), again: [], $0) }
+        node?.assumeIsolated { $0.routes.sender.cancelled(for: peers, $0) }
     }
 
     /// Whether an envelope with the row was posted, so that the peer may have it.

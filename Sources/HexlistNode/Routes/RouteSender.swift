@@ -92,6 +92,11 @@ final class RouteSender: @unchecked Sendable {
         for peer in peers { schedule(peer, at: node.clocks.now + times.batchTime, node) }
     }
 
+    /// Withdraws the envelopes to these peers whose rows are not queued any more, at once: a peer must not read hexes that were cancelled.
+    func cancelled(for peers: Set<PeerID>, _ node: isolated Node) {
+        for peer in peers where postings[peer] != nil { schedule(peer, at: node.clocks.now, node) }
+    }
+
     /// Schedules the trusted peers, after a change of routes or of trust.
     func everyone(at instant: ContinuousClock.Instant, _ node: isolated Node) {
         for record in node.registry.all where record.trust == .trusted || postings[record.peer] != nil {

@@ -496,7 +496,11 @@ struct PeerSetCommand: AsyncParsableCommand {
 
     func run() async throws {
         try await argument.change {
-            try await $0.setPeer(
+            if case .only(let names)? = routes {
+                let known = try await $0.routes().map(\.name)
+                if let name = names.first(where: { !known.contains($0) }) { throw RouteText.unknown(name, known) }
+            }
+            return try await $0.setPeer(
                 argument.peer, receive: receive?.receive, notify: notify.map { $0 == .on },
                 fetchLimit: fetch.map { fetchLimit?.value ?? $0.defaultLimit }, fetchTo: fetch?.target, openLinks: open,
                 pin: pin, routes: routes)

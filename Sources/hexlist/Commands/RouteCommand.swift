@@ -56,6 +56,14 @@ struct RouteTestCommand: AsyncParsableCommand {
 
 /// Texts about routes.
 enum RouteText {
+    /// The error for a name that no route has.
+    /// - Parameter known: the names of the routes.
+    static func unknown(_ name: String, _ known: [String]) -> HexlistError {
+        HexlistError(
+            .notFound, "There is no route `\(TerminalText.clean(name))`.",
+            hint: known.isEmpty ? "There are none; `routes` in the configuration sets them." : "Routes: \(known.joined(separator: ", ")).")
+    }
+
     static func cells(_ route: RouteView) -> [Table.Cell] {
         let isWorking = route.state.known == .working
         let waiting = route.waiting.map { "\($0.envelopes) for \(PeerDisplayName($0.peer, $0.tag).shown())" }.joined(separator: ", ")
