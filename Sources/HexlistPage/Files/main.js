@@ -193,7 +193,7 @@ try {
   const address = await session;
   root.replaceChildren(
     h('aside', h('h1.brand', h('img', { src: '/icon.svg', alt: '' }), h('span', 'Hexlist')), h('button.strong.new', { onclick: () => compose() }, icon('plus'), h('span', 'New hex')), sections,
-      h('div.self', h('span.faint', 'This machine'), self, button('Pair…', () => pairDialog(), '.link'), button(['Shortcuts ', h('kbd', '?')], help, '.link'))),
+      h('div.self', h('span.faint', 'This machine'), self, button('Pair…', () => pairDialog(), '.link'), button(['Keys ', h('kbd', '?')], help, '.link'))),
     h('div.work', notice, uploads, main));
   const [verb, id] = address.split('/'), action = Object.hasOwn(actions, verb) ? actions[verb] : null;
   const shown = app.restore(action ? '' : address);
