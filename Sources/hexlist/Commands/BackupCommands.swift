@@ -116,13 +116,13 @@ struct RestoreCommand: AsyncParsableCommand {
                 hint: "Run `hexlistd --restore FILE` where it is installed.")
         }
         if !yes {
+            guard try Self.isBackup(file) else {
+                throw HexlistError(.badRequest, "\(file) is not a backup of Hexlist.", hint: "Give a file from `hexlist backup`.")
+            }
             guard isatty(STDIN_FILENO) == 1 else {
                 throw HexlistError(
                     .badRequest, "This replaces the data of this machine, and there is no terminal to confirm it.",
                     hint: "To do it without a question: --yes.")
-            }
-            guard try Self.isBackup(file) else {
-                throw HexlistError(.badRequest, "\(file) is not a backup of Hexlist.", hint: "Give a file from `hexlist backup`.")
             }
             let folder = HexlistPaths(environment: Environment.variables, stateFolder: stateDir).stateFolder
             StandardError.note("This machine takes over the identity and data of the backup. \(folder) is moved aside.")

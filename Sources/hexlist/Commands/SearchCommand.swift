@@ -45,16 +45,20 @@ struct SearchCommand: AsyncParsableCommand {
 
     @OptionGroup var page: PageOptions
 
-    @Argument(help: "The words to search for.")
-    var text: [String]
+    @Argument(help: "The words to search for; with --unread, none are needed.")
+    var text: [String] = []
 
     func validate() throws {
+        if text.isEmpty, !unread {
+            throw ValidationError("Name words to search for, or use --unread. `hexlist inbox --since 1h` lists hexes by their time.")
+        }
         if best, page.after != nil { throw ValidationError("--best has only one page: leave out --after.") }
     }
 
     func run() async throws {
         let output = common.output
-        let words = text.joined(separator: " ")
+        // Without words, all unread hexes match.
+        let words = text.isEmpty ? "is:unread" : text.joined(separator: " ")
         // The arguments are parsed first, so that errors in them are reported even if no daemon runs.
         let expression = try SearchExpression(parsing: words)
         let filter = HexlistClient.SearchFilter(
