@@ -34,6 +34,12 @@ struct APIConnection: Sendable {
         return try Self.decode(bytes)
     }
 
+    /// Requests a list that has one page.
+    func list<Item: JSONShape & Sendable>(_ path: String, query: URLQuery = URLQuery()) async throws -> [Item] {
+        let page: Page<Item> = try await call(.GET, path, query: query)
+        return page.items
+    }
+
     /// Requests a page of a list and calls `body` with each item as it arrives.
     /// - Returns: the cursor of the next page; `nil` at the end of the list.
     func page<Item: JSONDecodable>(_ path: String, query: URLQuery, _ body: (Item) throws -> Void) async throws -> String? {

@@ -63,8 +63,7 @@ extension HexlistClient {
 
     /// Lists the active invitations, oldest first.
     public func invitations() async throws -> [Invitation] {
-        let page: Page<Invitation> = try await connection.call(.GET, "/v1/invitations")
-        return page.items
+        try await connection.list("/v1/invitations")
     }
 
     /// Calls `body` with the invitation immediately and after each change, until it returns `false`.
@@ -87,8 +86,7 @@ extension HexlistClient {
 
     /// Lists the drop tokens, oldest first.
     public func drops() async throws -> [DropView] {
-        let page: Page<DropView> = try await connection.call(.GET, "/v1/drops")
-        return page.items
+        try await connection.list("/v1/drops")
     }
 
     /// Removes a drop token. Its hexes stay.
@@ -106,8 +104,7 @@ extension HexlistClient {
     }
 
     public func feeds() async throws -> [FeedAddressJSON] {
-        let page: Page<FeedAddressJSON> = try await connection.call(.GET, "/v1/feeds")
-        return page.items
+        try await connection.list("/v1/feeds")
     }
 
     public func removeFeed(_ id: Int64) async throws -> ChangedJSON { try await connection.call(.DELETE, "/v1/feeds/\(id)") }
@@ -137,8 +134,7 @@ extension HexlistClient {
     /// Lists peers.
     /// - Parameter all: whether to include offline peers and ghosts.
     public func peers(all: Bool) async throws -> [PeerView] {
-        let page: Page<PeerView> = try await connection.call(.GET, "/v1/peers", query: Self.all(all))
-        return page.items
+        try await connection.list("/v1/peers", query: Self.all(all))
     }
 
     /// Calls `body` with the list of peers immediately and after each change, until it returns `false`.
@@ -194,8 +190,7 @@ extension HexlistClient {
 
     /// Returns the routes in the order in which they are used.
     public func routes() async throws -> [RouteView] {
-        let page: Page<RouteView> = try await connection.call(.GET, "/v1/routes")
-        return page.items
+        try await connection.list("/v1/routes")
     }
 
     /// Posts a letter to this machine itself on a route, and waits until it comes back.
@@ -204,8 +199,7 @@ extension HexlistClient {
     }
 
     public func groups() async throws -> [GroupView] {
-        let page: Page<GroupView> = try await connection.call(.GET, "/v1/groups")
-        return page.items
+        try await connection.list("/v1/groups")
     }
 
     /// Adds peers to a group, and creates the group if it does not exist.

@@ -77,9 +77,18 @@ public struct AtomFeed: Sendable {
         id("link", [String(decoding: AddressIdentity.of(Array(url.utf8)), as: UTF8.self)], machine)
     }
 
-    /// Returns the id of a feed.
-    /// - Parameter parts: what distinguishes it from other feeds of the machine: search, hex, sender, place, state; empty if not given.
-    public static func feedID(_ parts: [String], machine: PeerID) -> String { id("feed", parts, machine) }
+    /// Returns the id of a feed, which is different for each selection of links on a machine.
+    public static func feedID(
+        search: String = "", hex: Int64? = nil, sender: String = "", location: HexLocation? = nil, isUnread: Bool = false, machine: PeerID
+    ) -> String {
+        id("feed", [search, hex.map(String.init) ?? "", sender, location?.rawValue ?? "", isUnread ? "unread" : ""], machine)
+    }
+
+    /// Returns the title of a feed of a search or, without a search, of the newest links.
+    public static func title(search: String, location: HexLocation?) -> String {
+        guard search.isEmpty else { return "Hexlist: \(search)" }
+        return location == nil || location == .mine ? "My Hexlist" : "Hexlist: \(location?.rawValue ?? "")"
+    }
 
     /// Returns a tag URI (RFC 4151).
     private static func id(_ kind: String, _ parts: [String], _ machine: PeerID) -> String {

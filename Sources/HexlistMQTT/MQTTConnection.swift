@@ -168,8 +168,7 @@ package final class MQTTConnection: @unchecked Sendable {
         timer?.cancel()
         timer = nil
         guard !isEnded, let next = session.nextTick else { return }
-        let delay = max(.zero, next - .now)
-        timer = eventLoop.scheduleTask(in: .nanoseconds(Int64(delay / .nanoseconds(1)))) { [weak self] in
+        timer = eventLoop.scheduleTask(in: TimeAmount(max(.zero, next - .now))) { [weak self] in
             guard let self, !self.isEnded else { return }
             self.perform(self.session.tick(now: .now))
         }

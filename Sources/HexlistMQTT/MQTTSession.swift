@@ -64,7 +64,6 @@ package struct MQTTSession: Sendable {
         lastSent = now
     }
 
-    package var isReady: Bool { state == .ready }
     /// Whether the broker accepted the login.
     package var isLoggedIn: Bool { state == .ready || state == .subscribing }
 

@@ -16,12 +16,12 @@ struct FeedContent: Sendable {
     func xml(of address: FeedAddress) async throws -> String {
         let (uuid, name) = (api.node.id, await api.node.nameAndPort().name)
         let (links, subject) = try await links(of: address.content)
-        var parts = ["", "", "", "", ""]  // of the id, as in `hexlist feed`: search, hex, sender, location, state
-        switch address.content {
-        case .hex(let id): parts[1] = String(id)
-        case .search(let text, let location): (parts[0], parts[3]) = (text, location?.rawValue ?? "")
-        case .newest(let location): parts[3] = location.rawValue
-        }
+        let id =
+            switch address.content {
+            case .hex(let id): AtomFeed.feedID(hex: id, machine: uuid)
+            case .search(let text, let location): AtomFeed.feedID(search: text, location: location, machine: uuid)
+            case .newest(let location): AtomFeed.feedID(location: location, machine: uuid)
+            }
         let entries = links.map { link in
             AtomFeed.Entry(
                 id: AtomFeed.linkID(String(decoding: link.url, as: UTF8.self), machine: uuid),
@@ -30,7 +30,7 @@ struct FeedContent: Sendable {
                 author: link.hex.peerLabel?.text(columns: 200) ?? "", note: link.annotations.note, categories: link.annotations.tags)
         }
         return AtomFeed(
-            id: AtomFeed.feedID(parts, machine: uuid), title: Self.title(address.content, subject: subject), author: name, entries: entries
+            id: id, title: Self.title(address.content, subject: subject), author: name, entries: entries
         ).xml
     }
 
@@ -57,9 +57,8 @@ struct FeedContent: Sendable {
     static func title(_ content: FeedAddress.Content, subject: String?) -> String {
         switch content {
         case .hex(let id): subject ?? "Hex \(id)"
-        case .search(let text, _): "Hexlist: \(text)"
-        case .newest(.mine): "My Hexlist"
-        case .newest(let location): "Hexlist: \(location.rawValue)"
+        case .search(let text, let location): AtomFeed.title(search: text, location: location)
+        case .newest(let location): AtomFeed.title(search: "", location: location)
         }
     }
 }

@@ -52,9 +52,9 @@ struct FolderMailbox: Sendable {
         now: Int64, keepsIncomplete: Bool, leavingOut isLeftOut: (String) -> Bool, trust: (Fingerprint) -> Trust
     ) throws -> Arrivals {
         var arrivals = Arrivals()
-        var (weight, files, bytes) = (0, 0, 0)
+        var (files, bytes) = (0, 0)
         for file in try folder.names(in: own.description, where: { EnvelopeFileName($0) != nil && !isLeftOut($0) }) {
-            guard arrivals.letters.count < Self.roundLetters, weight < ProtocolLimits.sessionWeight, files < Self.roundFiles,
+            guard arrivals.letters.count < Self.roundLetters, arrivals.weight < ProtocolLimits.sessionWeight, files < Self.roundFiles,
                 bytes < Self.roundBytes
             else {
                 arrivals.hasMore = true
@@ -68,11 +68,7 @@ struct FolderMailbox: Sendable {
             }
             bytes += content.bytes.count
             do throws(EnvelopeFault) {
-                let letter = try coder.open(content.bytes, now: now, trust: trust)
-                guard let id = Envelope(bytes: content.bytes)?.id else { continue }
-                let arrival = Arrival(letter, file: file, id: id)
-                arrivals.letters.append(arrival)
-                weight += arrival.contents.weight
+                try arrivals.open(file, content.bytes, with: coder, now: now, trust: trust)
             } catch {
                 if keepsIncomplete, error.reason.mayBeIncomplete, content.age < Self.completionTime {
                     arrivals.postponed.append(file)

@@ -13,7 +13,6 @@ final class FolderRoute: Route, @unchecked Sendable {
     let configuration: RouteConfiguration
     private let mailbox: FolderMailbox
     private var watch: FolderWatch?
-    private var postponed = PostponedEnvelopes()
     private(set) var fault: RouteFault?
     private(set) var interval = FolderRoute.localInterval
     let envelopeBytes = Envelope.sizes.upperBound
@@ -32,12 +31,12 @@ final class FolderRoute: Route, @unchecked Sendable {
     }
 
     func open(
-        _ trusts: [Fingerprint: Trust], _ node: isolated Node,
+        _ trusts: [Fingerprint: Trust], leavingOut postponed: PostponedEnvelopes, _ node: isolated Node,
         then completion: @escaping @Sendable (Result<Arrivals, any Error>, isolated Node) -> Void
     ) {
         let now = node.clocks.milliseconds
         let instant = node.clocks.now
-        node.onFileThreads { [mailbox, postponed] in
+        node.onFileThreads { [mailbox] in
             try mailbox.create()
             var arrivals = try mailbox.arrivals(
                 now: now, keepsIncomplete: !postponed.isFull, leavingOut: { postponed.contains($0, now: instant) }
@@ -87,22 +86,15 @@ final class FolderRoute: Route, @unchecked Sendable {
         }
     }
 
-    func remove(_ envelopes: [String], _ node: isolated Node) {
+    func remove(
+        _ envelopes: [String], _ node: isolated Node, then completion: @escaping @Sendable ([String], isolated Node) -> Void
+    ) {
         node.onFileThreads { [mailbox] in
             envelopes.filter { !mailbox.remove($0) }
-        } then: { [weak self] result, node in
-            guard let self, case .success(let left) = result else { return }
-            for envelope in envelopes { postponed.removed(envelope) }
-            // Files that cannot be removed would otherwise be read and answered in each round.
-            postpone(left, node)
+        } then: { result, node in
+            if case .success(let left) = result { completion(left, node) }
         }
     }
-
-    func postpone(_ envelopes: [String], _ node: isolated Node) {
-        for envelope in envelopes { postponed.postpone(envelope, now: node.clocks.now) }
-    }
-
-    func nextPostponed(after now: ContinuousClock.Instant) -> ContinuousClock.Instant? { postponed.next(after: now) }
 
     func post(
         _ letters: [[[UInt8]]], to key: Fingerprint, card: Card?, _ node: isolated Node,

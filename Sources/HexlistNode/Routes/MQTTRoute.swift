@@ -28,7 +28,6 @@ final class MQTTRoute: Route, @unchecked Sendable {
     let envelopeBytes: Int
 
     private var inbox = MQTTInbox()
-    private var postponed = PostponedEnvelopes()
     private var publishes = MQTTPublishes()
     /// The peers whose mailboxes are full, with the end of the pause.
     private var full: [PeerID: ContinuousClock.Instant] = [:]
@@ -159,7 +158,7 @@ final class MQTTRoute: Route, @unchecked Sendable {
     // MARK: Reading
 
     func open(
-        _ trusts: [Fingerprint: Trust], _ node: isolated Node,
+        _ trusts: [Fingerprint: Trust], leavingOut postponed: PostponedEnvelopes, _ node: isolated Node,
         then completion: @escaping @Sendable (Result<Arrivals, any Error>, isolated Node) -> Void
     ) {
         let (now, instant) = (node.clocks.milliseconds, node.clocks.now)
@@ -168,18 +167,13 @@ final class MQTTRoute: Route, @unchecked Sendable {
         let hasMore = due.count > round.count
         let work: @Sendable () throws -> Arrivals = { [coder] in
             var arrivals = Arrivals(hasMore: hasMore)
-            var weight = 0
             for envelope in round {
-                guard weight < ProtocolLimits.sessionWeight else {
+                guard arrivals.weight < ProtocolLimits.sessionWeight else {
                     arrivals.hasMore = true
                     break
                 }
                 do throws(EnvelopeFault) {
-                    let letter = try coder.open(envelope.bytes, now: now) { trusts[$0] ?? .stranger }
-                    guard let id = Envelope(bytes: envelope.bytes)?.id else { continue }
-                    let arrival = Arrival(letter, file: envelope.name, id: id)
-                    arrivals.letters.append(arrival)
-                    weight += arrival.contents.weight
+                    try arrivals.open(envelope.name, envelope.bytes, with: coder, now: now) { trusts[$0] ?? .stranger }
                 } catch {
                     // A broker delivers whole messages, so none is incomplete.
                     arrivals.dropped.append((envelope.name, error))
@@ -190,22 +184,18 @@ final class MQTTRoute: Route, @unchecked Sendable {
         node.onFileThreads(work, then: completion)
     }
 
-    func remove(_ envelopes: [String], _ node: isolated Node) {
+    func remove(
+        _ envelopes: [String], _ node: isolated Node, then completion: @escaping @Sendable ([String], isolated Node) -> Void
+    ) {
         for envelope in envelopes {
-            postponed.removed(envelope)
             // An envelope of an earlier connection is not in the inbox; the broker sends it again.
             if let id = inbox.remove(envelope) { connection?.acknowledge(id) }
         }
         connection?.setFull(!inbox.hasRoom)
         // The broker sends envelopes that did not fit into memory only on a new connection.
         if inbox.needsConnection { connection?.close() }
+        completion([], node)
     }
-
-    func postpone(_ envelopes: [String], _ node: isolated Node) {
-        for envelope in envelopes { postponed.postpone(envelope, now: node.clocks.now) }
-    }
-
-    func nextPostponed(after now: ContinuousClock.Instant) -> ContinuousClock.Instant? { postponed.next(after: now) }
 
     // MARK: Posting
 

@@ -16,20 +16,18 @@ protocol Route: AnyObject, Sendable {
     func start(_ node: isolated Node)
     func stop()
 
-    /// Opens the next envelopes in this machine's mailbox, up to the bounds of one round. Postponed ones are left out.
-    /// - Parameter trusts: the trust in all known keys.
+    /// Opens the next envelopes in this machine's mailbox, up to the bounds of one round.
+    /// - Parameters:
+    ///   - trusts: the trust in all known keys.
+    ///   - postponed: the envelopes to leave out.
     func open(
-        _ trusts: [Fingerprint: Trust], _ node: isolated Node,
+        _ trusts: [Fingerprint: Trust], leavingOut postponed: PostponedEnvelopes, _ node: isolated Node,
         then completion: @escaping @Sendable (Result<Arrivals, any Error>, isolated Node) -> Void)
 
     /// Removes envelopes from this machine's mailbox.
-    func remove(_ envelopes: [String], _ node: isolated Node)
-
-    /// Leaves envelopes in the mailbox and out of the next rounds, for a time that grows with each call.
-    func postpone(_ envelopes: [String], _ node: isolated Node)
-
-    /// The earliest instant at which a postponed envelope is read again; `nil` if there is none.
-    func nextPostponed(after now: ContinuousClock.Instant) -> ContinuousClock.Instant?
+    /// - Parameter completion: called with the envelopes that could not be removed.
+    func remove(
+        _ envelopes: [String], _ node: isolated Node, then completion: @escaping @Sendable ([String], isolated Node) -> Void)
 
     /// Seals letters for a trusted key and posts them in order. If one cannot be posted, later ones may be left out.
     /// - Parameter card: the card of the key that this machine has; `nil` if it has none.
@@ -92,6 +90,20 @@ struct Arrivals: Sendable {
     var postponed: [String] = []
     /// Whether there may be more envelopes.
     var hasMore = false
+    /// Total weight of the hexes in the letters.
+    private(set) var weight = 0
+
+    /// Opens an envelope and adds its letter.
+    /// - Parameter name: the name of the envelope on its route.
+    mutating func open(
+        _ name: String, _ bytes: [UInt8], with coder: EnvelopeCoder, now: Int64, trust: (Fingerprint) -> Trust
+    ) throws(EnvelopeFault) {
+        let letter = try coder.open(bytes, now: now, trust: trust)
+        guard let id = Envelope(bytes: bytes)?.id else { return }
+        let arrival = Arrival(letter, file: name, id: id)
+        letters.append(arrival)
+        weight += arrival.contents.weight
+    }
 }
 
 /// The result of posting letters.

@@ -4,6 +4,7 @@ import HexlistModel
 import HexlistStore
 import HexlistWire
 import Logging
+import NIOCore
 
 /// Reads this machine's mailbox on one route: stores the hexes of the envelopes, posts the receipts on the same route, and then removes the
 /// envelopes. After a crash an envelope is read again, its hexes are duplicates, and the receipt is the same, so no other state is stored.
@@ -23,6 +24,7 @@ final class RouteReader: @unchecked Sendable {
     private var isWorking = false
     /// Whether `work` was called during a round, so that another one follows.
     private var isDue = false
+    private var postponed = PostponedEnvelopes()
     /// The envelopes whose receipt could not be posted, with the instant of the first failure.
     private var unanswered: [String: ContinuousClock.Instant] = [:]
     private var tests = RouteTests()
@@ -65,7 +67,7 @@ final class RouteReader: @unchecked Sendable {
             if let completion = tests.posted(test, as: posted.file.id) { return completion(nil) }
             work(node)
         }
-        node.eventLoop.scheduleTask(in: .nanoseconds(Int64(RouteTests.time / .nanoseconds(1)))) { [weak self] in
+        node.eventLoop.scheduleTask(in: TimeAmount(RouteTests.time)) { [weak self] in
             self?.tests.end(test)?(RouteFault(text: "it was not read within \(RouteTests.time.components.seconds) s"))
         }
     }
@@ -84,12 +86,12 @@ final class RouteReader: @unchecked Sendable {
         guard !node.isInConflict(with: node.id) else { return finish(after: Self.backoff.longest, node) }
         var trusts: [Fingerprint: Trust] = [:]
         for record in node.registry.all { if let key = record.fingerprint { trusts[key] = record.trust } }
-        route.open(trusts, node) { [weak self] result, node in
+        route.open(trusts, leavingOut: postponed, node) { [weak self] result, node in
             guard let self else { return }
             switch result {
             case .success(let arrivals):
                 failures = 0
-                route.postpone(arrivals.postponed, node)
+                postpone(arrivals.postponed, node)
                 for (_, fault) in arrivals.dropped { dropped(fault, node) }
                 take(arrivals.letters[...], Round(arrivals), node)
             case .failure(let error):
@@ -105,7 +107,22 @@ final class RouteReader: @unchecked Sendable {
         let now = node.clocks.now
         let next = now + (isDue ? times.batchTime : pause)
         isDue = false
-        schedule(min(next, route.nextPostponed(after: now) ?? next), node)
+        schedule(min(next, postponed.next(after: now) ?? next), node)
+    }
+
+    /// Leaves envelopes in the mailbox and out of the next rounds, for a time that grows with each call.
+    private func postpone(_ envelopes: [String], _ node: isolated Node) {
+        for envelope in envelopes { postponed.postpone(envelope, now: node.clocks.now) }
+    }
+
+    /// Removes envelopes from the mailbox.
+    private func remove(_ envelopes: [String], _ node: isolated Node) {
+        route.remove(envelopes, node) { [weak self] left, node in
+            guard let self else { return }
+            for envelope in envelopes { postponed.removed(envelope) }
+            // Envelopes that cannot be removed would otherwise be read and answered in each round.
+            postpone(left, node)
+        }
     }
 
     func dropped(_ reason: EnvelopeFault.Reason, _ node: isolated Node) {
@@ -185,7 +202,7 @@ final class RouteReader: @unchecked Sendable {
             round.receipts[arrival.sender, default: []].append((arrival.file, receipts.map { LetterContents.frame($0) }))
         } else {
             // A hex was refused for now. Other envelopes go on.
-            route.postpone([arrival.file], node)
+            postpone([arrival.file], node)
         }
         take(letters, round, node)
     }
@@ -194,7 +211,7 @@ final class RouteReader: @unchecked Sendable {
 
     /// Posts the receipts, then removes the envelopes that they answer.
     private func answer(_ round: Round, _ node: isolated Node) {
-        route.remove(round.removals, node)
+        remove(round.removals, node)
         answer(round.receipts.map { (sender: $0.key, answers: $0.value) }[...], hasMore: round.hasMore, node)
     }
 
@@ -214,15 +231,15 @@ final class RouteReader: @unchecked Sendable {
                     counters.posted(at: node.clocks.milliseconds)
                     node.metrics.envelopePosted()
                     for file in files { unanswered[file] = nil }
-                    route.remove(files, node)
+                    remove(files, node)
                     continue
                 }
                 if unanswered.count >= PostponedEnvelopes.limit { unanswered = [:] }
                 for file in files where unanswered[file] == nil { unanswered[file] = now }
                 let abandoned = files.filter { unanswered[$0].map { now - $0 >= Self.receiptTime } ?? false }
                 for file in abandoned { unanswered[file] = nil }
-                route.remove(abandoned, node)
-                route.postpone(files.filter { !abandoned.contains($0) }, node)
+                remove(abandoned, node)
+                postpone(files.filter { !abandoned.contains($0) }, node)
             }
             answer(receipts, hasMore: hasMore, node)
         }

@@ -72,13 +72,11 @@ struct FeedCommand: AsyncParsableCommand {
         if address { return try await addAddress(words) }
         try await common.withClient { client in
             let status = try await client.status()
+            let location = place.flatMap { HexLocation(rawValue: $0.rawValue) }
             var feed = AtomFeed(
                 id: AtomFeed.feedID(
-                    [words, hex.map { "\($0.value)" } ?? "", from ?? "", place?.rawValue ?? "", unread ? "unread" : ""],
-                    machine: status.uuid),
-                title: words.isEmpty
-                    ? place == nil || place == .mine ? "My Hexlist" : "Hexlist: \(place?.rawValue ?? "")" : "Hexlist: \(words)",
-                author: status.name, entries: [])
+                    search: words, hex: hex?.value, sender: from ?? "", location: location, isUnread: unread, machine: status.uuid),
+                title: AtomFeed.title(search: words, location: location), author: status.name, entries: [])
             if let hex {
                 let whole = try await client.hex(hex.value)
                 feed.title = HexText.subject(whole)
