@@ -1,0 +1,63 @@
+import HexlistModel
+
+/// The state of a listener that starts when it is needed, with the callers that wait for the start. Part of the actor that runs the listener.
+struct ListenerState<Listener: Sendable> {
+    private enum State {
+        case closed
+        /// Starting; these callers wait.
+        case opening([CheckedContinuation<Listener, any Error>])
+        case open(Listener)
+        case stopped
+    }
+
+    private var state = State.closed
+    /// Has an element when a start is requested.
+    let startRequests: AsyncStream<Void>
+    private let requests: AsyncStream<Void>.Continuation
+
+    init() { (startRequests, requests) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1)) }
+
+    var isClosed: Bool { if case .closed = state { true } else { false } }
+
+    /// The listener while it is open.
+    var open: Listener? { if case .open(let listener) = state { listener } else { nil } }
+
+    /// Requests a start, if the listener is closed.
+    mutating func requestStart() {
+        guard isClosed else { return }
+        state = .opening([])
+        requests.yield()
+    }
+
+    /// Resumes a caller with the listener, after it has started if necessary.
+    mutating func wait(_ continuation: CheckedContinuation<Listener, any Error>) {
+        requestStart()
+        switch state {
+        case .open(let listener): continuation.resume(returning: listener)
+        case .opening(let others): state = .opening(others + [continuation])
+        case .closed, .stopped: continuation.resume(throwing: Self.stopping)
+        }
+    }
+
+    mutating func opened(_ listener: Listener) { become(.open(listener), .success(listener)) }
+
+    mutating func failed(_ error: any Error) { become(.closed, .failure(error)) }
+
+    /// Closes the listener after its end.
+    mutating func closed() { if case .open = state { state = .closed } }
+
+    /// Starts again if callers wait for a start that failed; otherwise the listener is closed.
+    mutating func startAgainIfAwaited() {
+        if case .opening(let waiting) = state, !waiting.isEmpty { requests.yield() } else { state = .closed }
+    }
+
+    /// Handles the end of the daemon.
+    mutating func stopped() { become(.stopped, .failure(Self.stopping)) }
+
+    private static var stopping: HexlistError { HexlistError(.gone, "hexlistd is stopping.") }
+
+    private mutating func become(_ new: State, _ result: Result<Listener, any Error>) {
+        if case .opening(let waiting) = state { for continuation in waiting { continuation.resume(with: result) } }
+        state = new
+    }
+}
