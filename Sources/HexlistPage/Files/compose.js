@@ -228,7 +228,7 @@ export function compose({ to, hex, into, edit, local, links = [], dropped } = {}
     ...(isWritten ? [h('label', h('h3', 'Title'), title), h('label', h('h3', edit ? 'Links' : 'Links or text'), text), found, isSent && list,
       h('div.swatches', { role: 'radiogroup', 'aria-label': 'Colour' }, picks)] : []),
     fault, buttons(send),
-  ].filter(Boolean), '.compose');
+  ], '.compose');
   element.addEventListener('close', () => {
     abort.abort();
     current = null;

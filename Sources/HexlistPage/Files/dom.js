@@ -148,7 +148,7 @@ export function dialog(title, build, kind = '') {
   const element = h(`dialog.dialog${kind}`, { 'aria-label': title });
   const close = () => element.close();
   element.append(h('header', h('h2', title),
-    h('button.quiet', { 'aria-label': 'Close', onclick: close }, icon('close'))), ...build(close).flat());
+    h('button.quiet', { 'aria-label': 'Close', onclick: close }, icon('close'))), ...build(close).flat().filter(Boolean));
   element.addEventListener('close', () => element.remove());
   element.addEventListener('click', (event) => { if (event.target === element) close(); });
   document.body.append(element);
@@ -172,6 +172,13 @@ export const field = (name, ...content) => h('div.field', h('span', name), conte
 /** Makes a segmented control. `choices` are pairs of a value and its label. */
 export const choice = (choices, now, choose) => h('div.choice', { role: 'group', 'aria-label': 'Choice' },
   choices.map(([value, text]) => button(text, () => choose(value), '', { 'aria-pressed': String(value === now) })));
+/** Makes a segmented control that keeps the choice in its `value`; without an `element` if there is only one. */
+export function selector(choices, value) {
+  const control = { value, element: choices.length > 1 && h('div') };
+  const draw = () => control.element.replaceChildren(choice(choices, control.value, (chosen) => { control.value = chosen; draw(); }));
+  if (control.element) draw();
+  return control;
+}
 
 /** Shows the error of a request; does nothing for null. */
 export function showFault(fault) {

@@ -1,6 +1,6 @@
 // My Hexlist: saved hexes as a tree. Hexes are moved by dragging them, or with a dialog.
 import { call, callLines, faultOf, query } from './api.js';
-import { h, icon, mark, setMark, head, clean, count, when, wholeTime, toast, copy, button, buttons, ask, choice, dialog, showFault, setChildren } from './dom.js';
+import { h, icon, mark, setMark, head, clean, count, when, wholeTime, toast, copy, button, buttons, ask, selector, dialog, showFault, setChildren } from './dom.js';
 import { View, searchField } from './list.js';
 import { matchText, subject, title, sizes, hexBody, hexPage, nothingFound, openable, openAll, deleteLater, isBeingDeleted, copyButton, counts, showHits } from './hexes.js';
 import { compose, linksIn } from './compose.js';
@@ -88,6 +88,9 @@ function folderDialog(title, moved, choose, hasTop = true) {
   load();
 }
 
+/** Makes a selector of all of My Hexlist or the selected hex, if there is one. Its value is true for all. */
+const allOr = (selected) => selector([[true, 'All of My Hexlist'], ...(selected ? [[false, `“${subject(selected).slice(0, 30)}”`]] : [])], !selected);
+
 export class MineView extends View {
   constructor() {
     const chooser = h('input', { type: 'file', hidden: true, 'aria-label': 'File to import', accept: '.html,.htm,.json,.ndjson,.csv,.md,.opml,.xml,.xbel,.txt', onchange: () => { const [file] = chooser.files; chooser.value = ''; if (file) this.importFile(file); } });
@@ -148,18 +151,15 @@ export class MineView extends View {
   feedDialog() {
     const selected = this.list.item()?.node, search = this.input.value.trim();
     const feeds = [[{}, 'All of My Hexlist'], search && [{ text: search, location: 'mine' }, `Search “${search.slice(0, 30)}”`], selected && [{ hex: selected.id }, `“${subject(selected).slice(0, 30)}”`]].filter(Boolean);
-    let wanted = feeds.at(-1)[0];
-    const what = h('div'), list = h('ul.links');
-    const draw = () => what.replaceChildren(choice(feeds, wanted, (value) => { wanted = value; draw(); }));
-    if (feeds.length > 1) draw();
+    const wanted = selector(feeds, feeds.at(-1)[0]), list = h('ul.links');
     const show = async () => {
       const page = await ask('GET', '/v1/feeds');
       if (page) list.replaceChildren(...page.items.map((feed) => h('li', h('div.link-text', h('span', { dir: 'auto' }, clean(feed.title)), h('div.under', h('span', `made ${when(feed.createdAt)}`), h('span', feed.usedAt ? `read ${when(feed.usedAt)}` : 'never read'))),
         h('div.tools', button('Remove', async () => { if (await ask('DELETE', `/v1/feeds/${feed.id}`, undefined, 'Feed address removed.')) show(); })))));
     };
-    dialog('Feeds', () => [h('p', 'A feed reader on this machine can read links from an address. It works until you remove it.'), what,
+    dialog('Feeds', () => [h('p', 'A feed reader on this machine can read links from an address. It works until you remove it.'), wanted.element,
       buttons(button('Copy feed address', async () => {
-        const feed = await ask('POST', '/v1/feeds', wanted);
+        const feed = await ask('POST', '/v1/feeds', wanted.value);
         if (!feed) return;
         await copy(feed.url);
         show();
@@ -170,12 +170,10 @@ export class MineView extends View {
   /** Asks which links to check, and checks whether their pages still exist. */
   checkDialog() {
     const selected = this.list.item()?.node;
-    let all = !selected;
-    const what = h('div'), draw = () => what.replaceChildren(choice([[true, 'All of My Hexlist'], [false, `“${selected && subject(selected).slice(0, 30)}”`]], all, (value) => { all = value; draw(); }));
-    if (selected) draw();
-    dialog('Check links', (close) => [selected && what,
+    const scope = allOr(selected);
+    dialog('Check links', (close) => [scope.element,
       h('p', 'Hexlist asks the server of each link whether the page still exists, and marks links that are dead. This takes a while, and the page has to stay open.'),
-      buttons(button('Check', () => { close(); this.checkLinks(all ? {} : { hexes: [selected.id] }); }, '.strong'))].filter(Boolean));
+      buttons(button('Check', () => { close(); this.checkLinks(scope.value ? {} : { hexes: [selected.id] }); }, '.strong'))]);
   }
   async checkLinks(links) {
     const done = await this.run('Checking links…', (signal, progress) => callLines('/v1/mine/check', links, { signal, online: ({ progress: now }) => now && progress(now.done, now.of) }));
@@ -191,19 +189,17 @@ export class MineView extends View {
   exportDialog() {
     const formats = [['html', 'Bookmarks (HTML)', 'html'], ['csv', 'Table (CSV)', 'csv'], ['markdown', 'Markdown', 'md'], ['opml', 'OPML', 'opml'], ['json', 'JSON, with everything', 'json']];
     const selected = this.list.item()?.node, select = h('select', { 'aria-label': 'Format' }, formats.map(([value, name]) => h('option', { value }, name)));
-    let all = !selected;
-    const what = h('div'), draw = () => what.replaceChildren(choice([[true, 'All of My Hexlist'], [false, `“${selected && subject(selected).slice(0, 30)}”`]], all, (value) => { all = value; draw(); }));
-    if (selected) draw();
-    dialog('Export', (close) => [selected && what, h('label', h('h3', 'Format'), select), buttons(button('Export', async () => {
+    const scope = allOr(selected);
+    dialog('Export', (close) => [scope.element, h('label', h('h3', 'Format'), select), buttons(button('Export', async () => {
       close();
-      const [format, , suffix] = formats.find(([value]) => value === select.value), name = all ? 'My Hexlist' : subject(selected);
-      const file = await this.run('Exporting…', (signal) => call('POST', `/v1/export${query({ format })}`, all ? { all: true, location: 'mine' } : { ids: [selected.id] }, { signal, isBinary: true }));
+      const [format, , suffix] = formats.find(([value]) => value === select.value), name = scope.value ? 'My Hexlist' : subject(selected);
+      const file = await this.run('Exporting…', (signal) => call('POST', `/v1/export${query({ format })}`, scope.value ? { all: true, location: 'mine' } : { ids: [selected.id] }, { signal, isBinary: true }));
       if (!file) return;
       const url = URL.createObjectURL(new Blob([file], { type: 'application/octet-stream' }));
       h('a', { href: url, download: `${name.replace(/[/\\:*?"<>|]/g, ' ').slice(0, 80)}.${suffix}` }).click();
       setTimeout(() => URL.revokeObjectURL(url), 60000);
       toast('Exported. The browser saves the file.');
-    }, '.strong'))].filter(Boolean));
+    }, '.strong'))]);
   }
   /** Reloads the list and the open hex, keeping the scroll position. */
   async refresh() {
