@@ -12,15 +12,15 @@ public func fuzzDecode(_ data: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     let frame = data.map { [UInt8](UnsafeBufferPointer(start: $0, count: count)) } ?? []
     let decoded = plain.decode(frame)
     var reported = decoder.decode(frame)
-    check(FrameDescription.json(reported))
+    check(FrameJSON.json(reported))
     if case .wrapper(var wrapper) = reported {
         wrapper.repairs = []
         reported = .wrapper(wrapper)
     }
-    guard FrameDescription.json(decoded) == FrameDescription.json(reported) else { fatalError("the report changes the verdict") }
+    guard FrameJSON.json(decoded) == FrameJSON.json(reported) else { fatalError("the report changes the verdict") }
     switch decoded {
     case .refused:
-        if case .success = FrameDescription.frame(fromJSON: frame) { fatalError("a refused frame has a canonical form") }
+        if case .success = FrameJSON.frame(fromJSON: frame) { fatalError("a refused frame has a canonical form") }
     case .wrapper(let wrapper):
         check(wrapper)
         canonical(wrapper, frame)
@@ -31,13 +31,13 @@ public func fuzzDecode(_ data: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
 
 /// The canonical frame decodes to the frame it was made from, and its own canonical form is the same.
 private func canonical(_ wrapper: DecodedWrapper, _ frame: [UInt8]) {
-    guard case .success(let framed) = FrameDescription.frame(fromJSON: frame) else { fatalError("no canonical form") }
+    guard case .success(let framed) = FrameJSON.frame(fromJSON: frame) else { fatalError("no canonical form") }
     guard case .wrapper(let again) = plain.decode(Array(framed.dropFirst(4))) else { fatalError("the canonical form is refused") }
     guard again.operation == wrapper.operation, again.versionID.utf8.elementsEqual(wrapper.versionID.utf8),
         again.messageID == wrapper.messageID, again.sequence == wrapper.sequence, again.extra == wrapper.extra,
         (again.message == nil) == (wrapper.message == nil), (again.message ?? "").utf8.elementsEqual((wrapper.message ?? "").utf8)
     else { fatalError("the canonical form says something else") }
-    guard case .success(let twice) = FrameDescription.frame(fromJSON: Array(framed.dropFirst(4))), twice == framed else {
+    guard case .success(let twice) = FrameJSON.frame(fromJSON: Array(framed.dropFirst(4))), twice == framed else {
         fatalError("the canonical form has another canonical form")
     }
 }

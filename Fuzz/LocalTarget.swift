@@ -31,7 +31,7 @@ private func readJSON(_ bytes: [UInt8]) {
     }
     read(TrustRequest.self)
     read(PeerChange.self)
-    read(HexPatch.self)
+    read(UnreadPatch.self)
     read(HexSelection.self)
     read(ExportSelection.self)
     read(HexJSON.self)

@@ -85,7 +85,7 @@ extension PeerChange: JSONCoded {
 }
 
 /// The body of `PATCH /v1/hexes` and `PATCH /v1/hexes/{id}`: marks hexes, or single links, read or unread.
-public struct HexPatch: JSONCoded, Sendable, Equatable {
+public struct UnreadPatch: JSONCoded, Sendable, Equatable {
     /// A link, by its hex and its number in that hex, from 1. In JSON: `[7,2]`.
     public struct Link: Sendable, Equatable {
         public var hex: Int64

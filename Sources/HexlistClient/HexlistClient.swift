@@ -402,14 +402,14 @@ extension HexlistClient {
     /// - Returns: the number of hexes that changed.
     public func setUnread(_ unread: Bool, _ selection: HexSelection) async throws -> ChangedJSON {
         try await connection.call(
-            .PATCH, "/v1/hexes", body: HexPatch(hexes: selection, unread: unread).jsonBytes, seconds: Self.changeSeconds)
+            .PATCH, "/v1/hexes", body: UnreadPatch(hexes: selection, unread: unread).jsonBytes, seconds: Self.changeSeconds)
     }
 
     /// Marks single links as unread or read. A hex whose links are all read becomes read.
     /// - Returns: the number of links that changed.
-    public func setUnread(_ unread: Bool, links: [HexPatch.Link]) async throws -> ChangedJSON {
+    public func setUnread(_ unread: Bool, links: [UnreadPatch.Link]) async throws -> ChangedJSON {
         try await connection.call(
-            .PATCH, "/v1/hexes", body: HexPatch(links: links, unread: unread).jsonBytes, seconds: Self.changeSeconds)
+            .PATCH, "/v1/hexes", body: UnreadPatch(links: links, unread: unread).jsonBytes, seconds: Self.changeSeconds)
     }
 
     /// Deletes hexes. Deletes nothing if one of the given ids does not exist.

@@ -125,7 +125,7 @@ public struct Daemon: Sendable {
             let remotes = RcloneServices(rclone: rclone)
             let guests = GuestSessions(loop: otherLoop)
             let senders = PlainHTTPSenders(guests: guests, drops: DropTokens(try await store.read { try $0.dropTokens() }))
-            let guestPort = GuestConnections(senders: senders)
+            let guestPort = GuestConnectionHandover(senders: senders)
             let make: NodeSupervisor.Maker = { [settings] identity, configuration in
                 try Node(
                     configuration: configuration, identity: identity, store: store, discovery: Self.discovery(settings, logger),
@@ -156,7 +156,7 @@ public struct Daemon: Sendable {
                 desktop: DesktopSession(environment: options.environment), startedAt: startedAt, openSchemes: settings.open.schemes,
                 configuration: EffectiveConfiguration(path: options.paths.configurationFile, settings), hooks: faults, metrics: metrics,
                 eventLoop: otherLoop, senders: senders,
-                linkChecker: LinkChecker(client: web, isAllowed: Self.mayRequestPage(at:)), logger: logger)
+                pageProbeSender: PageProbeSender(client: web, isAllowed: Self.mayRequestPage(at:)), logger: logger)
             let hooks = Hooks(
                 folder: HookFolder(path: options.paths.hookFolder), supervisor: supervisor,
                 environment: { [options] in
@@ -192,7 +192,7 @@ public struct Daemon: Sendable {
     private static func discovery(_ settings: Settings, _ logger: Logger) -> any PeerDiscovery {
         let others = settings.domains.filter { !Settings.isLocal(domain: $0) }
         let avahi = settings.domains.contains(where: Settings.isLocal) ? AvahiDiscovery(logger: logger) : nil
-        return MachineDiscovery(multicast: avahi, unicast: DNSDiscovery(domains: others))
+        return MachineDiscovery(multicast: avahi, unicast: UnicastDiscovery(domains: others))
     }
 
     /// Starts the node. The API needs it and starts afterwards.

@@ -16,7 +16,7 @@ struct DaemonRun: Sendable {
     let loader: ConfigurationLoader
     let notifier: SystemdNotifier
     let api: APIContext
-    let guestPort: GuestConnections
+    let guestPort: GuestConnectionHandover
     let hooks: Hooks
     let socket: ControlSocket
     let settings: Settings

@@ -105,8 +105,8 @@ struct PeerList {
     }
 
     /// The contact information of a listed peer, with its proven name if there is one: announced names are not stored.
-    func contact(_ peer: PeerID, _ view: PeerView) -> ContactInfo {
-        ContactInfo(
+    func contact(_ peer: PeerID, _ view: PeerView) -> PeerContact {
+        PeerContact(
             peer: peer, kind: view.knownKind, fingerprint: view.fingerprint, name: finder.directory.provenName(of: peer) ?? view.name,
             version: view.version,
             boot: view.boot, seenAt: view.lastSeen?.milliseconds ?? now)
@@ -114,10 +114,10 @@ struct PeerList {
 
     /// The contact information of peers to send to.
     /// - Throws: `HexlistError` `badRequest` or `notFound` if one of the peers cannot be sent to.
-    func recipients(_ peers: [PeerID]) throws(HexlistError) -> [ContactInfo] {
+    func recipients(_ peers: [PeerID]) throws(HexlistError) -> [PeerContact] {
         guard !peers.isEmpty else { throw HexlistError(.badRequest, "No recipient.", hint: "Give one with --to.") }
         guard !peers.contains(own) else { throw HexlistError(.badRequest, "You cannot send to this machine itself.") }
-        var contacts: [ContactInfo] = []
+        var contacts: [PeerContact] = []
         for peer in peers {
             let view = try required(peer, comparing: false)
             guard view.trust != .blocked else {

@@ -148,7 +148,7 @@ final class PeerRegistry {
             endpoints.append(PeerEndpoint(dialled, at))  // last, so that the name is dialled first
         }
         keep(
-            ContactInfo(
+            PeerContact(
                 peer: peer, fingerprint: fingerprint, name: PeerName.cut(hello.name, bytes: NameKey.bytes),
                 version: PeerName.cut(version, bytes: 64),
                 boot: hello.boot, seenAt: at, endpoints: endpoints), node)
@@ -158,7 +158,7 @@ final class PeerRegistry {
     func rememberSeen(_ peer: PeerID, _ node: isolated Node) {
         guard !node.isStopping, let record = records[peer], record.trust == .trusted else { return }
         let name = PeerName.cut(node.finder.directory.provenName(of: peer) ?? record.name, bytes: NameKey.bytes)
-        keep(ContactInfo(record, name: name, seenAt: node.clocks.milliseconds), node)
+        keep(PeerContact(record, name: name, seenAt: node.clocks.milliseconds), node)
     }
 
     /// Stores the addresses at which a trusted peer answered, for the next start.
@@ -167,7 +167,7 @@ final class PeerRegistry {
         let at = node.clocks.milliseconds
         let endpoints = node.finder.directory.answeredEndpoints(of: peer).map { PeerEndpoint($0, at) }
         guard !endpoints.isEmpty else { return }
-        keep(ContactInfo(record, name: record.name, seenAt: at, endpoints: endpoints), node)
+        keep(PeerContact(record, name: record.name, seenAt: at, endpoints: endpoints), node)
     }
 
     /// Stores the peer's new name after a later Hello, at most once a second for each session. Writes only after a Hello, never after a change
@@ -180,7 +180,7 @@ final class PeerRegistry {
         let name = PeerName.cut(hello.name, bytes: NameKey.bytes)
         guard !name.utf8.elementsEqual(record.name.utf8) else { return }
         session.namePause = .quiet
-        keep(ContactInfo(record, name: name, seenAt: node.clocks.milliseconds), notifies: true, node)
+        keep(PeerContact(record, name: name, seenAt: node.clocks.milliseconds), notifies: true, node)
         node.eventLoop.scheduleTask(in: .seconds(1)) { [weak node, weak session] in
             node?.assumeIsolated { node in
                 guard let session, session.namePause.take() == .hadHello else { return }
@@ -216,7 +216,7 @@ final class PeerRegistry {
     }
 
     /// - Parameter notifies: whether watchers are notified.
-    private func keep(_ sighting: ContactInfo, notifies: Bool = false, _ node: isolated Node) {
+    private func keep(_ sighting: PeerContact, notifies: Bool = false, _ node: isolated Node) {
         node.store.record(sighting) { [node] result in
             switch result {
             case .success(let record):
@@ -244,7 +244,7 @@ final class PeerRegistry {
     func stop() { reserveTimer.cancel() }
 }
 
-extension ContactInfo {
+extension PeerContact {
     /// The contents of a record with a new name and time.
     fileprivate init(_ record: PeerRecord, name: String, seenAt: Int64, endpoints: [PeerEndpoint] = []) {
         self.init(

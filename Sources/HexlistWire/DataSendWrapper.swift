@@ -74,7 +74,7 @@ public struct Hello: Sendable, Equatable {
 }
 
 /// A refused sequence number in a receipt.
-public struct Rejection: Sendable, Equatable {
+public struct HexRejection: Sendable, Equatable {
     public var sequence: Int64
     public var code: RefusalCode
     public var message: String
@@ -96,12 +96,12 @@ public struct Receipt: Sendable, Equatable {
     public var status: ReceiptStatus?
     /// The status of the hex that was received first; only if `status` is `duplicate`.
     public var of: ReceiptStatus?
-    public var rejected: [Rejection]
+    public var rejected: [HexRejection]
     /// The id of the envelope whose frames the receipt is for; `nil` on a session.
     public var envelope: String?
 
     public init(
-        through: Int64, status: ReceiptStatus?, of: ReceiptStatus? = nil, rejected: [Rejection] = [], envelope: String? = nil
+        through: Int64, status: ReceiptStatus?, of: ReceiptStatus? = nil, rejected: [HexRejection] = [], envelope: String? = nil
     ) {
         self.through = through
         self.status = status

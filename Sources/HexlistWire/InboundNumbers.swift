@@ -24,7 +24,7 @@ struct InboundNumbers: Sendable {
         /// The number of an operation other than Store.
         case used
         case stored(ReceiptStatus, of: ReceiptStatus?)
-        case refused(Rejection)
+        case refused(HexRejection)
     }
 
     /// Number of undecodable frames since the last valid sequence number. The next number may skip at most this many numbers.
@@ -65,12 +65,12 @@ struct InboundNumbers: Sendable {
         var number = last
         for _ in 0..<missing {
             number += 1
-            entries.append(.refused(Rejection(sequence: number, code: .malformed, message: "The frame could not be decoded.")))
+            entries.append(.refused(HexRejection(sequence: number, code: .malformed, message: "The frame could not be decoded.")))
         }
         undecodable = 0
         if let refusal {
             let message = PeerName.cut(refusal.message, bytes: 256)
-            entries.append(.refused(Rejection(sequence: sequence, code: refusal.code, message: message)))
+            entries.append(.refused(HexRejection(sequence: sequence, code: refusal.code, message: message)))
         } else {
             entries.append(.used)
         }
@@ -157,8 +157,8 @@ struct InboundNumbers: Sendable {
         case .held: entries[index] = .stored(.held, of: nil)
         case .duplicate(let of): entries[index] = .stored(.duplicate, of: of)
         case .refused(let code, let message, let retryAfter):
-            entries[index] = .refused(Rejection(sequence: sequence, code: code, message: message, retryAfter: retryAfter))
-        case .undelivered: entries[index] = .refused(Rejection(sequence: sequence, code: .internal))
+            entries[index] = .refused(HexRejection(sequence: sequence, code: code, message: message, retryAfter: retryAfter))
+        case .undelivered: entries[index] = .refused(HexRejection(sequence: sequence, code: .internal))
         }
     }
 

@@ -43,7 +43,7 @@ struct OutboundWindow: Sendable {
     mutating func receive(_ receipt: Receipt, now: ContinuousClock.Instant) -> [RowResult]? {
         let through = nextSequence - 1 - Int64(unacknowledgedFrames)
         guard receipt.through > through, receipt.through < nextSequence else { return nil }
-        var rejections: [Int64: Rejection] = [:]
+        var rejections: [Int64: HexRejection] = [:]
         for rejection in receipt.rejected {
             guard rejection.sequence > through, rejection.sequence <= receipt.through,
                 rejections.updateValue(rejection, forKey: rejection.sequence) == nil

@@ -47,7 +47,7 @@ public struct TestDaemon: Sendable {
             logger.logLevel = .critical
             let guests = GuestSessions(loop: group.next())
             let senders = PlainHTTPSenders(guests: guests, drops: DropTokens(try await store.read { try $0.dropTokens() }))
-            let guestPort = GuestConnections(senders: senders)
+            let guestPort = GuestConnectionHandover(senders: senders)
             let make: NodeSupervisor.Maker = { [logger] identity, configuration in
                 try Node(
                     configuration: configuration, identity: identity, store: store, discovery: InMemoryDiscovery(link: link),
@@ -67,7 +67,7 @@ public struct TestDaemon: Sendable {
                 autostart: Autostart(configurationHome: folder.path, environment: [:]), desktop: DesktopSession(environment: [:]),
                 startedAt: .now, openSchemes: Settings.Open().schemes, configuration: inForce, hooks: hookFaults, metrics: metrics,
                 eventLoop: group.next(), senders: senders,
-                linkChecker: LinkChecker(
+                pageProbeSender: PageProbeSender(
                     client: WebClient(eventLoop: group.next()), isAllowed: { $0 == IPAddress(Self.webServer) }, pause: .zero,
                     interval: .milliseconds(20)), logger: logger)
             let (running, isRunning) = AsyncStream.makeStream(of: Void.self)

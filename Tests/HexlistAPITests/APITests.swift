@@ -71,7 +71,7 @@ struct APITests {
             for body in [
                 #"{"links":[[1,1]],"ids":[1],"unread":false}"#, #"{"links":[[1]],"unread":false}"#, #"{"links":[[1,0]],"unread":false}"#,
             ] {
-                #expect(throws: JSONFault.self) { try HexPatch(json: JSONValue(parsing: Array(body.utf8))) }
+                #expect(throws: JSONFault.self) { try UnreadPatch(json: JSONValue(parsing: Array(body.utf8))) }
             }
             #expect(try await bob.client.setUnread(false, links: [.init(hex: two.id, number: 1)]).changed == 1)
             #expect(try await bob.client.hex(two.id).unread == false)

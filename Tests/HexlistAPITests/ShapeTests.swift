@@ -193,14 +193,14 @@ struct ShapeTests {
         try check(GroupPeersRequest(peers: ["ada", "@x"]), #"{"peers":["ada","@x"]}"#)
         try check(TrustRequest(fingerprint: "AB"), #"{"fingerprint":"AB"}"#)
         try check(TrustRequest(fingerprint: "AB", name: "Bob"), #"{"fingerprint":"AB","name":"Bob"}"#)
-        try check(HexPatch(hexes: .ids([3]), unread: false), #"{"ids":[3],"unread":false}"#)
-        try check(HexPatch(hexes: .all, unread: false), #"{"all":true,"unread":false}"#)
-        try check(HexPatch(hexes: .list(from: "bob"), unread: false), #"{"from":"bob","unread":false}"#)
+        try check(UnreadPatch(hexes: .ids([3]), unread: false), #"{"ids":[3],"unread":false}"#)
+        try check(UnreadPatch(hexes: .all, unread: false), #"{"all":true,"unread":false}"#)
+        try check(UnreadPatch(hexes: .list(from: "bob"), unread: false), #"{"from":"bob","unread":false}"#)
         try check(HexSelection.ids([1], ranges: [3...40, 50...50]), #"{"ids":[1],"ranges":[[3,40],[50,50]]}"#)
         try check(HexSelection.ids([], ranges: [3...40]), #"{"ranges":[[3,40]]}"#)
         try check(HexSelection.ids([]), #"{"ids":[]}"#)
         try check(HexSelection.list(location: "held"), #"{"all":true,"location":"held"}"#)
-        try check(HexPatch(unread: true), #"{"unread":true}"#)
+        try check(UnreadPatch(unread: true), #"{"unread":true}"#)
     }
 
     @Test(

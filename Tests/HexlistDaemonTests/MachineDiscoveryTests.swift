@@ -13,7 +13,7 @@ struct MachineDiscoveryTests {
     /// A discovery without multicast, with a domain that lists no peer.
     private static func discovery() -> (discovery: MachineDiscovery, questions: AsyncStream<String>) {
         let (questions, continuation) = AsyncStream.makeStream(of: String.self)
-        let unicast = DNSDiscovery(domains: ["corp.example"]) { name, type in
+        let unicast = UnicastDiscovery(domains: ["corp.example"]) { name, type in
             continuation.yield("\(name) \(type)")
             return .none
         }

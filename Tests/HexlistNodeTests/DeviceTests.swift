@@ -205,7 +205,7 @@ struct DeviceTests {
         let identity = try Identity.ephemeral()
         try await test.node.store.setTrust(
             .trusted,
-            of: ContactInfo(
+            of: PeerContact(
                 peer: identity.peerID, fingerprint: identity.fingerprint, name: "bob", version: nil, boot: nil,
                 seenAt: test.node.clocks.milliseconds), name: nil, at: test.node.clocks.milliseconds)
         _ = try await test.node.peers.all()

@@ -151,7 +151,7 @@ import Testing
 
     @Test("a round is bounded, and files that stay are left out of the next ones") func rounds() async throws {
         try await TemporaryFolder.with { folder in
-            let mailbox = FolderMailbox(path: folder.path, try EnvelopeCoder(identity: .ephemeral(), boot: BootNonce(1)))
+            let mailbox = FolderMailboxes(path: folder.path, try EnvelopeCoder(identity: .ephemeral(), boot: BootNonce(1)))
             try mailbox.create()
             for number in 0..<300 {
                 let id = try #require(Envelope.ID(Hexadecimal.encode((0..<16).map { _ in UInt8(number & 0xFF) })))
@@ -174,7 +174,7 @@ import Testing
             let one = try await Self.node("one", folder, state: first.folder)
             // Somebody puts another card into the mailbox.
             let coder = try EnvelopeCoder(identity: .ephemeral(), boot: BootNonce(1))
-            let eve = FolderMailbox(path: folder.path, coder)
+            let eve = FolderMailboxes(path: folder.path, coder)
             try Data(coder.card.bytes).write(to: URL(filePath: "\(folder.path)/\(second.id)/card.hxc"))
             _ = try await one.send(to: second, description: "for two", wait: .zero)
             let card = try #require(eve.card(of: one.node.identity.fingerprint, known: nil))
@@ -212,7 +212,7 @@ extension Sequence {
         var postings = PostedEnvelopes()
         postings.add(try Self.posting(1, [5...6, 9...9]))
         postings.add(try Self.posting(2, [10...10]))
-        let rejection = Rejection(sequence: 2, code: .tooManyLinks, message: "m")
+        let rejection = HexRejection(sequence: 2, code: .tooManyLinks, message: "m")
         let first = Receipt(through: 2, status: .stored, rejected: [rejection])
         #expect(
             postings.settle(try Self.id(1), first)
@@ -228,11 +228,12 @@ extension Sequence {
         arguments: [
             Receipt(through: 0, status: .stored), Receipt(through: -1, status: .stored), Receipt(through: 4, status: .stored),
             Receipt(through: .max, status: .stored), Receipt(through: 2, status: nil),
-            Receipt(through: 1, status: .stored, rejected: [Rejection(sequence: 2, code: .tooLarge)]),
-            Receipt(through: 1, status: .stored, rejected: [Rejection(sequence: 0, code: .tooLarge)]),
-            Receipt(through: 3, status: .stored, rejected: [Rejection(sequence: 1, code: .storageFull)]),
+            Receipt(through: 1, status: .stored, rejected: [HexRejection(sequence: 2, code: .tooLarge)]),
+            Receipt(through: 1, status: .stored, rejected: [HexRejection(sequence: 0, code: .tooLarge)]),
+            Receipt(through: 3, status: .stored, rejected: [HexRejection(sequence: 1, code: .storageFull)]),
             Receipt(
-                through: 3, status: .stored, rejected: [Rejection(sequence: 1, code: .tooLarge), Rejection(sequence: 1, code: .tooLarge)]),
+                through: 3, status: .stored,
+                rejected: [HexRejection(sequence: 1, code: .tooLarge), HexRejection(sequence: 1, code: .tooLarge)]),
         ])
     func impossible(_ receipt: Receipt) throws {
         var postings = PostedEnvelopes()

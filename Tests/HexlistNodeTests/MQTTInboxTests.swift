@@ -75,7 +75,7 @@ import Testing
 
     @Test("a test letter counts in both orders: read before and after its post is confirmed; a replay does not") func tests() throws {
         let ids = try (1...3).map { try #require(Envelope.ID(String(repeating: "0\($0)", count: 16))) }
-        var tests = RouteTests()
+        var tests = RouteTestLetters()
         let (first, second) = (tests.begin { _ in }, tests.begin { _ in })
         #expect(tests.posted(first, as: ids[0]) == nil && tests.read(ids[2]) == nil)
         #expect(tests.read(ids[0]) != nil && tests.read(ids[0]) == nil, "posted, then read")

@@ -28,7 +28,7 @@ import Testing
     }
 
     private func terms(bounds: OutboxBounds = OutboxBounds(), warns: Bool = false) -> EnqueueOptions {
-        let contact = ContactInfo(peer: peer.id, fingerprint: nil, name: "", version: nil, boot: nil, seenAt: start)
+        let contact = PeerContact(peer: peer.id, fingerprint: nil, name: "", version: nil, boot: nil, seenAt: start)
         return EnqueueOptions(recipients: [contact], warns: warns, now: start, lifetime: day, bounds: bounds)
     }
 

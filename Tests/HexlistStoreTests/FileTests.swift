@@ -46,7 +46,7 @@ import Testing
             var hexes = PreparedHexes()
             hexes.bodies = Array("{}".utf8)
             hexes.add(messageID: message(1), digest: nil, offers: [a.id, b.id, Array(repeating: 3, count: 16)])
-            let recipient = ContactInfo(peer: id, fingerprint: nil, name: "", version: nil, boot: nil, seenAt: start)
+            let recipient = PeerContact(peer: id, fingerprint: nil, name: "", version: nil, boot: nil, seenAt: start)
             return try writer.enqueue([hexes], EnqueueOptions(recipients: [recipient], now: start, lifetime: 30 * Self.day))
                 .results[0].get()[0].id
         }
@@ -91,7 +91,7 @@ import Testing
             var hexes = PreparedHexes()
             hexes.bodies = Array("{}".utf8)
             hexes.add(messageID: message(1), digest: nil, offers: [a.id])
-            let recipient = ContactInfo(peer: id, fingerprint: nil, name: "", version: nil, boot: nil, seenAt: start)
+            let recipient = PeerContact(peer: id, fingerprint: nil, name: "", version: nil, boot: nil, seenAt: start)
             let row = try writer.enqueue([hexes], EnqueueOptions(recipients: [recipient], now: start, lifetime: 30 * Self.day))
                 .results[0].get()[0].id
             _ = try writer.settle([Settlement(id: row, state: .stored, code: nil, message: nil)], of: id, at: start)
@@ -103,7 +103,7 @@ import Testing
             var hexes = PreparedHexes()
             hexes.bodies = Array("{}".utf8)
             hexes.add(messageID: message(2), digest: nil)
-            let recipient = ContactInfo(peer: id, fingerprint: nil, name: "", version: nil, boot: nil, seenAt: start)
+            let recipient = PeerContact(peer: id, fingerprint: nil, name: "", version: nil, boot: nil, seenAt: start)
             return try writer.enqueue([hexes], EnqueueOptions(recipients: [recipient], now: start, lifetime: 30 * Self.day))
                 .results[0].get()[0].id
         }

@@ -20,7 +20,7 @@ import Testing
             try writer.setAlias(friend.id, "desk")
             _ = try writer.setTrust(enemy.id, .blocked, fingerprint: enemy.fingerprint, name: enemy.name, at: start)
             try writer.upsertPeer(
-                ContactInfo(
+                PeerContact(
                     peer: friend.id, fingerprint: friend.fingerprint, name: friend.name, version: "1.0.0", boot: BootNonce(9),
                     seenAt: start,
                     endpoints: [PeerEndpoint(host: "192.168.1.9", port: 24_391, interface: "eth0", via: "mdns", lastOKAt: start)]))

@@ -105,7 +105,7 @@ import Testing
         _ = try test.write { try $0.enqueue(outgoing(1, to: peer)) }
         try foreign.write { try $0.execute(sql: "UPDATE tally SET nextOutbox = 50") }
         try test.store.writeSync { _ in }
-        let contact = ContactInfo(peer: peer.id, fingerprint: nil, name: "", version: nil, boot: nil, seenAt: start)
+        let contact = PeerContact(peer: peer.id, fingerprint: nil, name: "", version: nil, boot: nil, seenAt: start)
         let terms = EnqueueOptions(recipients: [contact], warns: false, now: start, lifetime: day, bounds: OutboxBounds())
         test.store.enqueue([PreparedHexes([PreparedHex(messageID: message(2), hasKey: false, body: Array("{}".utf8))])], terms) { _ in }
         try test.store.writeSync { _ in }

@@ -69,7 +69,7 @@ import Testing
     @Test func aStrangerInAGroupIsRememberedUntilItIsForgotten() throws {
         let test = try TestStore()
         let stranger = try TestPeer(1)
-        let seen = ContactInfo(peer: stranger.id, fingerprint: stranger.fingerprint, name: "S", version: nil, boot: nil, seenAt: start)
+        let seen = PeerContact(peer: stranger.id, fingerprint: stranger.fingerprint, name: "S", version: nil, boot: nil, seenAt: start)
         try test.write { writer in
             _ = try writer.upsertPeer(seen, creating: true)
             _ = try writer.addToGroup("g", [stranger.id])

@@ -75,7 +75,7 @@ private final class Machine {
             try writer.delete([1])
             let terms = EnqueueOptions(
                 recipients: [
-                    ContactInfo(peer: peer.id, fingerprint: peer.fingerprint, name: "", version: nil, boot: nil, seenAt: wall)
+                    PeerContact(peer: peer.id, fingerprint: peer.fingerprint, name: "", version: nil, boot: nil, seenAt: wall)
                 ], now: wall, lifetime: 30 * day)
             _ = try writer.enqueue([PreparedHexes([outgoing(1, to: peer).hex])], terms)
         }
@@ -205,7 +205,7 @@ private let hour: Int64 = 3_600_000
         let machine = try Machine()
         func remember(_ hosts: [String]) throws {
             let endpoints = hosts.map { PeerEndpoint(host: $0, port: 1, interface: nil, via: "mdns", lastOKAt: machine.wall) }
-            let contact = ContactInfo(
+            let contact = PeerContact(
                 peer: machine.peer.id, fingerprint: machine.peer.fingerprint, name: "", version: nil, boot: nil, seenAt: machine.wall,
                 endpoints: endpoints)
             _ = try machine.store.writeSync { try $0.upsertPeer(contact, creating: true) }

@@ -14,7 +14,7 @@ private enum Rounds {
 @Suite struct OutboxRowRangeTests {
     private func terms(_ peers: [TestPeer], now: Int64 = start, bounds: OutboxBounds = OutboxBounds()) -> EnqueueOptions {
         EnqueueOptions(
-            recipients: peers.map { ContactInfo(peer: $0.id, fingerprint: nil, name: "", version: nil, boot: nil, seenAt: now) }, now: now,
+            recipients: peers.map { PeerContact(peer: $0.id, fingerprint: nil, name: "", version: nil, boot: nil, seenAt: now) }, now: now,
             lifetime: 30 * day, bounds: bounds)
     }
 

@@ -38,7 +38,7 @@ import Testing
             hexes.add(messageID: message(firstMessage + UInt64(index)), digest: nil, subject: subject ?? "")
         }
         let terms = EnqueueOptions(
-            recipients: peers.map { ContactInfo(peer: $0.id, fingerprint: nil, name: "", version: nil, boot: nil, seenAt: start) },
+            recipients: peers.map { PeerContact(peer: $0.id, fingerprint: nil, name: "", version: nil, boot: nil, seenAt: start) },
             now: start, lifetime: 30 * day)
         _ = try test.write { [hexes] in try $0.enqueue([hexes], terms) }
     }

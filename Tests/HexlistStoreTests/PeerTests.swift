@@ -5,8 +5,8 @@ import Testing
 @testable import HexlistStore
 
 @Suite(.timeLimit(.minutes(5))) struct PeerTests {
-    private func contact(_ peer: TestPeer, name: String? = nil, at now: Int64 = start, host: String? = nil) -> ContactInfo {
-        ContactInfo(
+    private func contact(_ peer: TestPeer, name: String? = nil, at now: Int64 = start, host: String? = nil) -> PeerContact {
+        PeerContact(
             peer: peer.id, fingerprint: peer.fingerprint, name: name ?? peer.name, version: "1.2", boot: BootNonce(7), seenAt: now,
             endpoints: host.map { [PeerEndpoint(host: $0, port: 24_391, interface: "eth0", via: "mdns", lastOKAt: now)] } ?? [])
     }
@@ -47,7 +47,7 @@ import Testing
             var hexes = PreparedHexes()
             hexes.bodies = Array("{}".utf8)
             hexes.add(messageID: message(9), digest: nil, offers: [offer.id])
-            let recipient = ContactInfo(peer: id, fingerprint: nil, name: "", version: nil, boot: nil, seenAt: start)
+            let recipient = PeerContact(peer: id, fingerprint: nil, name: "", version: nil, boot: nil, seenAt: start)
             _ = try writer.enqueue([hexes], EnqueueOptions(recipients: [recipient], now: start, lifetime: 1_000_000))
         }
         let rows = try test.write { writer in try (1...3).map { try writer.enqueue(outgoing(UInt64($0), to: old)).id } }
@@ -73,8 +73,8 @@ import Testing
         let test = try TestStore()
         let peer = try TestPeer(1)
         let other = kind == .hexlist ? PeerKind.localsend : .hexlist
-        func contact(_ kind: PeerKind, name: String) -> ContactInfo {
-            ContactInfo(
+        func contact(_ kind: PeerKind, name: String) -> PeerContact {
+            PeerContact(
                 peer: peer.id, kind: kind, fingerprint: peer.fingerprint, name: name, version: nil, boot: nil, seenAt: start,
                 endpoints: [PeerEndpoint(host: "10.0.0.1", port: 53_317, interface: nil, via: "mdns", lastOKAt: start)])
         }

@@ -222,7 +222,7 @@ extension StoreWriter {
         return try batch.map { outgoing in
             if let full { return .failure(full) }
             lived = outgoing.createdAt
-            let recipient = ContactInfo(
+            let recipient = PeerContact(
                 peer: outgoing.peer.id, fingerprint: nil, name: "", version: nil, boot: nil, seenAt: outgoing.createdAt)
             let report = try enqueue(
                 [PreparedHexes([outgoing.hex])],

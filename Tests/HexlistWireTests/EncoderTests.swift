@@ -149,7 +149,7 @@ struct EncoderTests {
     @Test("a description is one line of JSON") func descriptionIsOneLine() throws {
         let frame = decode(
             "{\"operationType\":\"Store\",\"x\":\n[1,\r\n2],\"jmObject\":{\"y\"\n:\r1,\"links\":[{\"z\":{\n}}],\"senderName\":\"a\\nb\"}}")
-        let json = FrameDescription.json(frame)
+        let json = FrameJSON.json(frame)
         #expect(!json.contains(0x0A) && !json.contains(0x0D))
         let found = try described(frame)
         #expect(
@@ -172,7 +172,7 @@ struct EncoderTests {
              {"jmObject":"{\"links\":{\"p\":\"u\"},\"t\":1}","operationType":"STORE","version":"3",\#
             "priority":[1],"sequence":5,"messageID":"0b3d2c1a-1111-4222-8333-444455556666"}
             """#
-        let frame = try FrameDescription.frame(fromJSON: Array(input.utf8)).get()
+        let frame = try FrameJSON.frame(fromJSON: Array(input.utf8)).get()
         var buffer = ByteBuffer(bytes: frame)
         var decoder = FrameDecoder(limit: ProtocolLimits.trustedFrameBytes)
         let body = try #require(try decoder.next(from: &buffer))
@@ -184,6 +184,6 @@ struct EncoderTests {
                 "links":[{"url":"u","linkDescription":"p","service":"Unknown"}],"t":1},"priority":[1]}
                 """#
         )
-        #expect(throws: Refusal.self) { try FrameDescription.frame(fromJSON: Array("{".utf8)).get() }
+        #expect(throws: Refusal.self) { try FrameJSON.frame(fromJSON: Array("{".utf8)).get() }
     }
 }

@@ -116,18 +116,19 @@ struct SessionObjectTests {
                 Receipt(
                     through: 3, status: nil,
                     rejected: [
-                        Rejection(sequence: 2, code: .blocked, message: "m"), Rejection(sequence: 3, code: .quotaExceeded, retryAfter: 60),
+                        HexRejection(sequence: 2, code: .blocked, message: "m"),
+                        HexRejection(sequence: 3, code: .quotaExceeded, retryAfter: 60),
                     ])
             ),
             (
                 #""through":1,"rejected":[{"sequence":1,"code":"tired","message":"later"}]"#,
-                Receipt(through: 1, status: nil, rejected: [Rejection(sequence: 1, code: .internal, message: "tired: later")])
+                Receipt(through: 1, status: nil, rejected: [HexRejection(sequence: 1, code: .internal, message: "tired: later")])
             ),
             (
                 #""through":1,"rejected":[{"sequence":1,"code":"tired"},{"sequence":1}]"#,
                 Receipt(
                     through: 1, status: nil,
-                    rejected: [Rejection(sequence: 1, code: .internal, message: "tired"), Rejection(sequence: 1, code: .internal)])
+                    rejected: [HexRejection(sequence: 1, code: .internal, message: "tired"), HexRejection(sequence: 1, code: .internal)])
             ),
             (
                 #"""
@@ -137,17 +138,18 @@ struct SessionObjectTests {
                 Receipt(
                     through: 1, status: nil,
                     rejected: [
-                        Rejection(sequence: 1, code: .internal, retryAfter: 5), Rejection(sequence: 2, code: .internal, retryAfter: 3_600),
-                        Rejection(sequence: 3, code: .internal),
+                        HexRejection(sequence: 1, code: .internal, retryAfter: 5),
+                        HexRejection(sequence: 2, code: .internal, retryAfter: 3_600),
+                        HexRejection(sequence: 3, code: .internal),
                     ])
             ),
             (
                 #""through":1,"rejected":[7,null,{"sequence":"1"}]"#,
-                Receipt(through: 1, status: nil, rejected: Array(repeating: Rejection(sequence: -1, code: .internal), count: 3))
+                Receipt(through: 1, status: nil, rejected: Array(repeating: HexRejection(sequence: -1, code: .internal), count: 3))
             ),
             (
                 #""through":1,"rejected":{"sequence":1}"#,
-                Receipt(through: 1, status: nil, rejected: [Rejection(sequence: -1, code: .internal)])
+                Receipt(through: 1, status: nil, rejected: [HexRejection(sequence: -1, code: .internal)])
             ),
             (#""rejected":[1],"through":1,"rejected":null"#, Receipt(through: 1, status: nil)),
         ]) func receipts(_ members: String, _ expected: Receipt) throws
@@ -248,7 +250,7 @@ struct SessionObjectTests {
         let receipt = Receipt(
             through: 9, status: .duplicate, of: .stored,
             rejected: [
-                Rejection(sequence: 8, code: .internal, message: "no \u{7}", retryAfter: 60), Rejection(sequence: 9, code: .tooLarge),
+                HexRejection(sequence: 8, code: .internal, message: "no \u{7}", retryAfter: 60), HexRejection(sequence: 9, code: .tooLarge),
             ])
         let pairing = Pairing(step: "cancel", commitment: "", nonce: "", message: "no")
         let found = try frames {

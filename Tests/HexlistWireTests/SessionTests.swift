@@ -327,7 +327,7 @@ struct SessionReceivingTests {
             fixture.owed() == [
                 .ack(Receipt(through: 2, status: .stored)), .ack(Receipt(through: 3, status: .duplicate, of: .stored)),
                 .ack(Receipt(through: 4, status: .duplicate, of: .held)),
-                .ack(Receipt(through: 6, status: .held, rejected: [Rejection(sequence: 6, code: .tooLarge, message: "m")])),
+                .ack(Receipt(through: 6, status: .held, rejected: [HexRejection(sequence: 6, code: .tooLarge, message: "m")])),
             ])
     }
 
@@ -648,7 +648,7 @@ struct SessionReceivingTests {
         let actions = fixture.take()
         #expect(
             actions.frames == [
-                .ack(Receipt(through: 1, status: nil, rejected: [Rejection(sequence: 1, code: .blocked)])),
+                .ack(Receipt(through: 1, status: nil, rejected: [HexRejection(sequence: 1, code: .blocked)])),
                 .alert(message: "Ada blocked you.", sequence: 1), .bye(.blocked, text: ""),
             ])
         #expect(actions.end == .own(.blocked))
@@ -717,7 +717,7 @@ struct SessionSendingTests {
     func receipts() {
         var fixture = SessionFixture.opened()
         for tag in 11...14 { _ = fixture.session.numberStore(tag: Int64(tag), bytes: 10, now: fixture.now) }
-        fixture.receive(.ack, .receipt(Receipt(through: 3, status: .stored, rejected: [Rejection(sequence: 2, code: .tooLarge)])))
+        fixture.receive(.ack, .receipt(Receipt(through: 3, status: .stored, rejected: [HexRejection(sequence: 2, code: .tooLarge)])))
         #expect(
             fixture.take() == [
                 .settled([
@@ -733,7 +733,7 @@ struct SessionSendingTests {
         "an impossible receipt ends the session and settles nothing",
         arguments: [
             Receipt(through: 0, status: .stored), Receipt(through: 3, status: .stored), Receipt(through: -1, status: .stored),
-            Receipt(through: 2, status: nil), Receipt(through: 1, status: .stored, rejected: [Rejection(sequence: 2, code: .internal)]),
+            Receipt(through: 2, status: nil), Receipt(through: 1, status: .stored, rejected: [HexRejection(sequence: 2, code: .internal)]),
             Receipt(through: 2, status: .stored, rejected: [.init(sequence: 2, code: .internal), .init(sequence: 2, code: .internal)]),
             Receipt(through: .max, status: .stored),
         ])

@@ -10,7 +10,7 @@ struct StreamCutTests {
     /// Frames of each kind, valid and invalid, as one stream, with their expected results.
     private static let bodies: [[UInt8]] = VectorTests.vectors.map { Array($0.input.utf8) }.filter { (1..<600).contains($0.count) }
     private static let stream = bodies.flatMap { framed($0) }
-    private static let expected = bodies.map { FrameDescription.json(decode($0)) }
+    private static let expected = bodies.map { FrameJSON.json(decode($0)) }
 
     private static func framed(_ body: [UInt8]) -> [UInt8] {
         (0..<4).map { UInt8(truncatingIfNeeded: body.count >> (24 - 8 * $0)) } + body
@@ -24,7 +24,7 @@ struct StreamCutTests {
         var found: [[UInt8]] = []
         for piece in pieces {
             buffer.writeBytes(piece)
-            while let frame = try codec.next(from: &buffer) { found.append(FrameDescription.json(decoder.decode(frame))) }
+            while let frame = try codec.next(from: &buffer) { found.append(FrameJSON.json(decoder.decode(frame))) }
         }
         #expect(buffer.readableBytes == 0)
         return found
@@ -59,6 +59,6 @@ struct StreamCutTests {
 
     @Test("a hundred frames in one write") func hundred() throws {
         let bodies = (0..<100).map { Self.bodies[$0 % Self.bodies.count] }
-        #expect(try read([bodies.flatMap { Self.framed($0) }[...]]) == bodies.map { FrameDescription.json(decode($0)) })
+        #expect(try read([bodies.flatMap { Self.framed($0) }[...]]) == bodies.map { FrameJSON.json(decode($0)) })
     }
 }

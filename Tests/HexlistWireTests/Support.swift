@@ -12,7 +12,7 @@ func decode(_ bytes: [UInt8], repairs: Bool = false) -> DecodedFrame {
 
 /// The output of `hexlist frame decode`, parsed; without `repairs` unless requested.
 func described(_ frame: DecodedFrame, repairs: Bool = false) throws -> [String: Any] {
-    var object = try parsed(String(decoding: FrameDescription.json(frame), as: UTF8.self))
+    var object = try parsed(String(decoding: FrameJSON.json(frame), as: UTF8.self))
     if !repairs { object["repairs"] = nil }
     return object
 }
@@ -34,7 +34,7 @@ func wrapper(_ frame: DecodedFrame) throws -> DecodedWrapper {
 
 func refusal(_ frame: DecodedFrame) throws -> Refusal {
     guard case .refused(let refusal) = frame else {
-        Issue.record("accepted: \(String(decoding: FrameDescription.json(frame), as: UTF8.self))")
+        Issue.record("accepted: \(String(decoding: FrameJSON.json(frame), as: UTF8.self))")
         throw TestFailure()
     }
     return refusal

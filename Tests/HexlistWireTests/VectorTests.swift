@@ -41,7 +41,7 @@ struct VectorTests {
 
     @Test("a vector's canonical frame decodes to the same value", arguments: vectors) func canonical(_ vector: Vector) throws {
         let expected = try parsed(vector.expect)
-        switch FrameDescription.frame(fromJSON: Array(vector.input.utf8)) {
+        switch FrameJSON.frame(fromJSON: Array(vector.input.utf8)) {
         case .failure(let refusal): #expect(refusal.code.rawValue == expected["code"] as? String)
         case .success(let frame): #expect(same(try described(decode(Array(frame.dropFirst(4)))), expected))
         }

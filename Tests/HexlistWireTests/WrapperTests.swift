@@ -107,7 +107,7 @@ struct WrapperTests {
         #expect(found.messageID?.description == expected)
         let package = try wrapper(decode(#"{"packageUUID":\#(id),"links":[]}"#))
         #expect(package.messageID?.description == expected)
-        #expect(String(decoding: FrameDescription.json(.wrapper(package)), as: UTF8.self).contains("packageUUID") == (expected == nil))
+        #expect(String(decoding: FrameJSON.json(.wrapper(package)), as: UTF8.self).contains("packageUUID") == (expected == nil))
     }
 
     @Test(

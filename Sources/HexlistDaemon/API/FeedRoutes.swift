@@ -29,7 +29,7 @@ struct FeedRoutes: Sendable {
         _ = try APIQuery(request)
         let content = try await content(try await APIInput.shape(request) ?? FeedRequest())
         let key = PageServer.random()
-        let address = try await api.store.addFeedAddress(content, keyDigest: FeedGate.digest(of: key), at: Timestamp.now.milliseconds)
+        let address = try await api.store.addFeedAddress(content, keyDigest: FeedResponder.digest(of: key), at: Timestamp.now.milliseconds)
         let port: Int
         do {
             port = try await api.feeds.port()
@@ -38,7 +38,7 @@ struct FeedRoutes: Sendable {
             throw error
         }
         var shape = FeedAddressJSON(address, subject: try await api.store.read { try Self.subject(of: address, $0) })
-        shape.url = FeedGate.url(port: port, key: key)
+        shape.url = FeedResponder.url(port: port, key: key)
         return APIReply.json(shape)
     }
 

@@ -39,7 +39,7 @@ struct HexRoutes: Sendable {
         router.patch("/v1/hexes/:id") { request, context in
             _ = try APIQuery(request)
             let id = try APIInput.id(context)
-            let wanted: HexPatch = try await APIInput.requiredShape(request)
+            let wanted: UnreadPatch = try await APIInput.requiredShape(request)
             guard wanted.hexes == nil, wanted.links == nil else {
                 throw HexlistError(.badRequest, "The path names the hex: name no hexes in the body.")
             }
@@ -72,7 +72,7 @@ struct HexRoutes: Sendable {
 
     private func patch(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
         _ = try APIQuery(request)
-        let wanted: HexPatch = try await APIInput.requiredShape(request)
+        let wanted: UnreadPatch = try await APIInput.requiredShape(request)
         if let links = wanted.links {
             guard links.count <= Self.idsOfRequest else {
                 throw HexlistError(

@@ -7,12 +7,12 @@ import Synchronization
 /// addresses and sleep.
 final class MachineDiscovery: PeerDiscovery {
     private let multicast: (any PeerDiscovery)?
-    private let unicast: DNSDiscovery
+    private let unicast: UnicastDiscovery
     private let watch = MachineWatch()
     private let events = Mutex<(@Sendable (DiscoveryEvent) -> Void)?>(nil)
 
     /// - Parameter multicast: `nil` if `local` is not among the domains; nothing is announced then.
-    init(multicast: (any PeerDiscovery)?, unicast: DNSDiscovery) {
+    init(multicast: (any PeerDiscovery)?, unicast: UnicastDiscovery) {
         self.multicast = multicast
         self.unicast = unicast
     }

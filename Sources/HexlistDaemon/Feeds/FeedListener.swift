@@ -68,8 +68,10 @@ actor FeedListener {
     /// - Returns: `false` if the port cannot be bound.
     private func serve(_ api: APIContext, port: Int) async throws -> Bool {
         let (ended, end) = AsyncStream.makeStream(of: Void.self)
-        let gate = FeedGate(api: api, port: port)
-        let server = LoopbackServer(port: port, connections: Self.connections, api: api) { request, _ in await gate.respond(to: request) }
+        let responder = FeedResponder(api: api, port: port)
+        let server = LoopbackServer(port: port, connections: Self.connections, api: api) { request, _ in
+            await responder.respond(to: request)
+        }
         hasPort = false
         do {
             try await server.run(until: ended) { _ in await self.opened(Listener(port: port, end: end), api) }

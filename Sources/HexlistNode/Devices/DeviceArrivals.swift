@@ -10,9 +10,9 @@ import HexlistTransport
 import Logging
 import NIOCore
 
-/// The files that devices send: drives `DeviceInbound`, writes the bytes, and stores the files of a session as one hex when it ends.
+/// The files that devices send: drives `DeviceUploadSessions`, writes the bytes, and stores the files of a session as one hex when it ends.
 final class DeviceArrivals {
-    private var inbound = DeviceInbound {
+    private var inbound = DeviceUploadSessions {
         var random = SystemRandomNumberGenerator()
         return OfferID.random(using: &random).description
     }
@@ -51,7 +51,7 @@ final class DeviceArrivals {
     func prepare(_ upload: PrepareUpload, _ exchange: DeviceExchange, _ node: isolated Node) {
         let fingerprint = exchange.certificate.fingerprint
         let record = node.registry.devices[fingerprint.peerID].flatMap { $0.fingerprint == fingerprint ? $0 : nil }
-        let sender = DeviceInbound.Sender(
+        let sender = DeviceUploadSessions.Sender(
             fingerprint: fingerprint, trust: record?.trust ?? .stranger, receive: record?.receive ?? .inbox)
         let strangersMayAsk = node.configuration.announce && node.configuration.receiveFrom != .trusted
         switch inbound.prepare(from: sender, strangersMayAsk: strangersMayAsk) {
@@ -191,7 +191,7 @@ final class DeviceArrivals {
     }
 
     private func answer(
-        _ result: DeviceInbound.UploadResult, _ message: String?, _ id: String, _ index: Int, _ exchange: DeviceExchange,
+        _ result: DeviceUploadSessions.UploadResult, _ message: String?, _ id: String, _ index: Int, _ exchange: DeviceExchange,
         _ node: isolated Node
     ) {
         let (status, ended) = inbound.uploadEnded(id, index: index, result, now: node.clocks.now)
@@ -220,7 +220,7 @@ final class DeviceArrivals {
         }
     }
 
-    private func finishSoon(_ ended: DeviceInbound.Ended, _ node: isolated Node) {
+    private func finishSoon(_ ended: DeviceUploadSessions.Ended, _ node: isolated Node) {
         node.onLoop { node in
             let arrivals = node.devices.requests.files
             arrivals.begin(ended.id, node)

@@ -53,7 +53,7 @@ struct DeviceContent: Sendable {
             }
             tree.hexes[index].links = others
         }
-        let ids = FileIDs(hex.messageID)
+        let ids = DeviceFileIDs(hex.messageID)
         let hasLinks = tree.linkCount > 0
         if offers.isEmpty {
             let text = DeviceMessage.text(of: tree)
@@ -107,7 +107,7 @@ struct DeviceContent: Sendable {
 }
 
 /// The IDs of the files of one hex. They are the same on each attempt.
-private struct FileIDs {
+private struct DeviceFileIDs {
     private let message: [UInt8]
 
     init(_ message: MessageID) { self.message = Array("\(message)".utf8) }

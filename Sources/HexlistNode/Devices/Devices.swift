@@ -279,9 +279,9 @@ final class Devices {
     }
 
     /// The contact information of a device that is in the directory; `nil` for others.
-    func contact(_ fingerprint: Fingerprint, at milliseconds: Int64, now: ContinuousClock.Instant) -> ContactInfo? {
+    func contact(_ fingerprint: Fingerprint, at milliseconds: Int64, now: ContinuousClock.Instant) -> PeerContact? {
         guard let row = directory.row(of: fingerprint, now: now) else { return nil }
-        return ContactInfo(
+        return PeerContact(
             peer: fingerprint.peerID, kind: .localsend, fingerprint: fingerprint, name: PeerName.cut(row.name, bytes: NameKey.bytes),
             version: row.version.map { PeerName.cut($0, bytes: ProtocolLimits.wordBytes) }, boot: nil, seenAt: milliseconds,
             endpoints: row.places.reversed().filter { !$0.address.isLinkLocal }.map { PeerEndpoint($0, lastOKAt: milliseconds) })

@@ -8,7 +8,7 @@ struct EnqueuedHexes: Sendable {
     let hexes: [PreparedHexes]
     /// The number of hexes before the first one of the report.
     let start: Int
-    let recipients: [ContactInfo]
+    let recipients: [PeerContact]
     /// Whether the rows are committed. Until then they cannot be read, and their transaction may fail.
     let isDurable: Bool
 

@@ -112,7 +112,7 @@ extension Outbox {
     }
 
     /// - Throws: `badRequest` or `notFound` if one of the peers cannot be sent to.
-    func recipients(_ peers: [PeerID]) throws -> [ContactInfo] { try withNode { try $0.peerList.recipients(peers) } }
+    func recipients(_ peers: [PeerID]) throws -> [PeerContact] { try withNode { try $0.peerList.recipients(peers) } }
 
     /// Creates a `HexPreparer` with the current name of this machine.
     public func preparer() throws -> HexPreparer { try withNode { HexPreparer(own: $0.id, name: $0.configuration.name) } }

@@ -115,7 +115,7 @@ extension Outbox: DeliveryHost {
 /// A send in progress: a single hex or a stream, with its recipients.
 public struct OutgoingSend: Sendable {
     let tracked: TrackedSend
-    let recipients: [ContactInfo]
+    let recipients: [PeerContact]
     /// Whether hexes that failed for a recipient within the last 3 minutes are refused.
     let warns: Bool
 }

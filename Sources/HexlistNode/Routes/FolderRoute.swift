@@ -11,7 +11,7 @@ final class FolderRoute: Route, @unchecked Sendable {
     private static let networkInterval = Duration.seconds(30)
 
     let configuration: RouteConfiguration
-    private let mailbox: FolderMailbox
+    private let mailbox: FolderMailboxes
     private var watch: FolderWatch?
     private(set) var fault: RouteFault?
     private(set) var interval = FolderRoute.localInterval
@@ -20,7 +20,7 @@ final class FolderRoute: Route, @unchecked Sendable {
     /// - Parameter path: an absolute path.
     init(_ configuration: RouteConfiguration, path: String, _ coder: EnvelopeCoder) {
         self.configuration = configuration
-        mailbox = FolderMailbox(path: path, coder)
+        mailbox = FolderMailboxes(path: path, coder)
     }
 
     func start(_ node: isolated Node) {}

@@ -10,7 +10,7 @@ struct LetterContents: Sendable {
     /// Bytes that the hexes take in memory.
     private(set) var weight = 0
     /// Frames that are permanently refused, by frame number.
-    private var rejected: [Int64: Rejection] = [:]
+    private var rejected: [Int64: HexRejection] = [:]
     /// The number of frames that are not JSON. `ProtocolLimits.strikes` of them make the letter malformed.
     private var undecodable = 0
     private let frameCount: Int
@@ -34,7 +34,7 @@ struct LetterContents: Sendable {
                 if refusal.isUndecodable { undecodable += 1 }
                 guard !isMalformed else { return }
                 if !refusal.code.isTemporary {
-                    rejected[number] = Rejection(sequence: number, code: refusal.code, message: refusal.message)
+                    rejected[number] = HexRejection(sequence: number, code: refusal.code, message: refusal.message)
                 }
             case .wrapper(let wrapper):
                 switch wrapper.object {
@@ -69,8 +69,8 @@ struct LetterContents: Sendable {
             switch result {
             case .stored, .delivered, .duplicate(of: .stored), .duplicate(of: .duplicate): statuses[number] = .stored
             case .held, .duplicate(of: .held): statuses[number] = .held
-            case .refused(let code, let message, _): rejected[number] = Rejection(sequence: number, code: code, message: message)
-            case .undelivered: rejected[number] = Rejection(sequence: number, code: .internal)
+            case .refused(let code, let message, _): rejected[number] = HexRejection(sequence: number, code: code, message: message)
+            case .undelivered: rejected[number] = HexRejection(sequence: number, code: .internal)
             }
         }
         // A receipt has one status for all its frames, so each change of the status starts another receipt, as on a session.

@@ -60,7 +60,7 @@ struct PostedEnvelopes: Sendable, Equatable {
         let posting = all[index]
         let count = Int64(posting.rowCount)
         guard receipt.through > posting.through, receipt.through <= count else { return [] }
-        var rejections: [Int64: Rejection] = [:]
+        var rejections: [Int64: HexRejection] = [:]
         for rejection in receipt.rejected {
             guard rejection.sequence > posting.through, rejection.sequence <= receipt.through, !rejection.code.isTemporary,
                 rejections.updateValue(rejection, forKey: rejection.sequence) == nil

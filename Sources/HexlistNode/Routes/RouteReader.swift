@@ -27,7 +27,7 @@ final class RouteReader: @unchecked Sendable {
     private var postponed = PostponedEnvelopes()
     /// The envelopes whose receipt could not be posted, with the instant of the first failure.
     private var unanswered: [String: ContinuousClock.Instant] = [:]
-    private var tests = RouteTests()
+    private var tests = RouteTestLetters()
     /// The number of consecutive failures.
     private var failures = 0
     var counters = RouteCounters()
@@ -67,8 +67,8 @@ final class RouteReader: @unchecked Sendable {
             if let completion = tests.posted(test, as: posted.file.id) { return completion(nil) }
             work(node)
         }
-        node.eventLoop.scheduleTask(in: TimeAmount(RouteTests.time)) { [weak self] in
-            self?.tests.end(test)?(RouteFault(text: "it was not read within \(RouteTests.time.components.seconds) s"))
+        node.eventLoop.scheduleTask(in: TimeAmount(RouteTestLetters.time)) { [weak self] in
+            self?.tests.end(test)?(RouteFault(text: "it was not read within \(RouteTestLetters.time.components.seconds) s"))
         }
     }
 

@@ -171,7 +171,7 @@ extension StoreWriter {
 
     /// Enqueues a hex for which some recipients have rows from earlier sends with the same key.
     private func enqueueAgain(
-        _ hexes: PreparedHexes, _ index: Int, _ earlier: [PeerID: OutboxRow], _ new: [ContactInfo], _ options: EnqueueOptions
+        _ hexes: PreparedHexes, _ index: Int, _ earlier: [PeerID: OutboxRow], _ new: [PeerContact], _ options: EnqueueOptions
     ) throws -> [EnqueuedRow] {
         let made = new.isEmpty ? [] : try insertRowRanges(hexes, index..<(index + 1), new, options)
         let ids = Dictionary(zip(new.map(\.peer), made)) { first, _ in first }
@@ -188,7 +188,7 @@ extension StoreWriter {
     /// - Parameter range: indices of the hexes. Either all have a key or none has. A hex that offers files must be the only one.
     /// - Returns: the first row id of each recipient.
     private func insertRowRanges(
-        _ hexes: PreparedHexes, _ range: Range<Int>, _ recipients: [ContactInfo], _ options: EnqueueOptions
+        _ hexes: PreparedHexes, _ range: Range<Int>, _ recipients: [PeerContact], _ options: EnqueueOptions
     ) throws -> [Int64] {
         let first = counters.nextOutbox
         // Throws, because readers would skip rows with invalid ids.

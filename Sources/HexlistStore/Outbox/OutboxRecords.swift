@@ -3,7 +3,7 @@ public import HexlistModel
 /// The recipients of hexes to enqueue, and the properties of the new rows.
 public struct EnqueueOptions: Sendable {
     /// The recipients, without duplicates. A peer without a record gets one when its first row is inserted.
-    public var recipients: [ContactInfo]
+    public var recipients: [PeerContact]
     /// Whether a hex without a key is refused if the same hex failed for a recipient less than `warningTime` ago.
     public var warns: Bool
     /// Milliseconds since 1970.
@@ -15,7 +15,7 @@ public struct EnqueueOptions: Sendable {
     /// The time after a failure in which the same hex is refused (`warns`): 3 minutes, in milliseconds.
     static let warningTime: Int64 = 180_000
 
-    public init(recipients: [ContactInfo], warns: Bool = false, now: Int64, lifetime: Int64, bounds: OutboxBounds = OutboxBounds()) {
+    public init(recipients: [PeerContact], warns: Bool = false, now: Int64, lifetime: Int64, bounds: OutboxBounds = OutboxBounds()) {
         self.recipients = recipients
         self.warns = warns
         self.now = now

@@ -64,7 +64,7 @@ extension HexStore {
     ///
     /// - Parameter name: the name of the group without `@`, compared as a `NameKey`.
     /// - Throws: `.badRequest` for an invalid name, or too many groups or members. Then nothing is changed.
-    public func addToGroup(_ name: String, _ peers: [ContactInfo]) async throws -> PeerGroup {
+    public func addToGroup(_ name: String, _ peers: [PeerContact]) async throws -> PeerGroup {
         try await write(rows: peers.count) { writer in
             for peer in peers { try writer.upsertPeer(peer, creating: true) }
             return try writer.addToGroup(name, peers.map(\.peer))

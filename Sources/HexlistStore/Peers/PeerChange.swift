@@ -7,7 +7,7 @@ extension HexStore {
     ///
     /// - Parameter now: milliseconds since 1970.
     /// - Throws: `.badRequest` if another peer has the alias; then nothing is changed.
-    public func change(_ change: PeerChange, of contact: ContactInfo, at now: Int64) async throws {
+    public func change(_ change: PeerChange, of contact: PeerContact, at now: Int64) async throws {
         try await write { writer in
             try writer.upsertPeer(contact, creating: true)
             if case .set(let alias) = change.alias { try writer.setAlias(contact.peer, alias) }

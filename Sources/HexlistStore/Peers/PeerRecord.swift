@@ -74,7 +74,7 @@ public struct PeerRecord: Sendable, Equatable {
 }
 
 /// Information about a peer from one contact with it, such as a session.
-public struct ContactInfo: Sendable {
+public struct PeerContact: Sendable {
     public var peer: PeerID
     /// The kind of the connection. If the peer's record has another kind, the contact does not change it.
     public var kind: PeerKind

@@ -52,7 +52,7 @@ extension StoreWriter {
 
     /// Returns the row id of a recipient. Inserts a row if there is none, and stores the recipient's key if the row has none. Call inside
     /// `change`.
-    func peerRow(of recipient: ContactInfo) throws -> Int64 {
+    func peerRow(of recipient: PeerContact) throws -> Int64 {
         if let row = try peerRow(recipient.peer), row.fingerprint != nil || recipient.fingerprint == nil { return row.id }
         try upsertPeer(recipient, creating: true)
         return try peerRow(making: recipient.peer, kind: recipient.kind).id

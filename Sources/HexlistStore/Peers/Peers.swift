@@ -51,7 +51,7 @@ extension HexStore {
     /// with another kind or key.
     ///
     /// - Parameter completion: called on the writer's thread with the record of the peer; `nil` if there is none.
-    public func record(_ contact: ContactInfo, completion: @escaping @Sendable (Result<PeerRecord?, any Error>) -> Void) {
+    public func record(_ contact: PeerContact, completion: @escaping @Sendable (Result<PeerRecord?, any Error>) -> Void) {
         submit(
             { writer in
                 try writer.upsertPeer(contact)
@@ -68,7 +68,7 @@ extension HexStore {
     ///   - contact: information about the peer, including the key to trust.
     ///   - name: the name of the peer that was shown to the user for this decision, even if it was empty; `nil` for the name in `contact`.
     /// - Throws: `.badRequest` if the peer's key is unknown, or differs from the recorded one.
-    public func setTrust(_ trust: Trust, of contact: ContactInfo, name: String?, at now: Int64) async throws {
+    public func setTrust(_ trust: Trust, of contact: PeerContact, name: String?, at now: Int64) async throws {
         try await write { writer in
             try writer.upsertPeer(contact, creating: true)
             guard try writer.peerRow(contact.peer)?.kind == contact.kind else { throw StoreWriter.anotherKey(contact.peer) }
@@ -95,7 +95,7 @@ extension StoreWriter {
     /// - Parameter creating: whether to insert a record if there is none.
     /// - Returns: whether the peer has a record now.
     @discardableResult
-    func upsertPeer(_ contact: ContactInfo, creating: Bool = false) throws -> Bool {
+    func upsertPeer(_ contact: PeerContact, creating: Bool = false) throws -> Bool {
         guard try peerRow(contact.peer) != nil || creating else { return false }
         try change {
             let row = try peerRow(making: contact.peer, kind: contact.kind, fingerprint: contact.fingerprint, name: contact.name)

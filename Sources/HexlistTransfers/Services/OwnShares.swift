@@ -51,7 +51,7 @@ struct OwnShares: ContentService {
     private func list() async throws -> FolderListing {
         let rows = try await transfers.store.read { try $0.shares() }
         return try await transfers.onFileThread {
-            guard case .list(let list) = SharedAnswer.shares(rows) else { return FolderListing() }
+            guard case .list(let list) = ShareAnswer.shares(rows) else { return FolderListing() }
             return list
         }
     }

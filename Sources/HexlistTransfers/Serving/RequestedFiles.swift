@@ -93,7 +93,7 @@ struct RequestedFiles: Sendable {
             case .nothing: return .notFound
             case .offer(let row): return try answer(request, row)
             case .shares(let rows): return made(.shares(rows), request, share: nil)
-            case .entry(let row, let path, let query): return made(try SharedAnswer(row, path, query), request, share: row)
+            case .entry(let row, let path, let query): return made(try ShareAnswer(row, path, query), request, share: row)
             }
         } catch let fault as FileFault {
             return .failed(fault)
@@ -102,7 +102,7 @@ struct RequestedFiles: Sendable {
         }
     }
 
-    private func made(_ answer: SharedAnswer, _ request: FileRequest, share: ShareRow?) -> Reply {
+    private func made(_ answer: ShareAnswer, _ request: FileRequest, share: ShareRow?) -> Reply {
         switch answer {
         case .list(let listing): Reply(answer: FileReply.list(listing), share: share, isList: true)
         case .folder(let reading): Reply(answer: FileReply.notFound, share: share, isList: true, reading: reading)

@@ -96,13 +96,13 @@ extension HexReader {
     }
 
     /// - Returns: the refused numbers; empty if the member is missing.
-    private mutating func rejected(_ json: JSONScanner, at start: Int, open: Int) throws(GrammarFault) -> ([Rejection], Int) {
-        let unreadable = Rejection(sequence: -1, code: .internal)
+    private mutating func rejected(_ json: JSONScanner, at start: Int, open: Int) throws(GrammarFault) -> ([HexRejection], Int) {
+        let unreadable = HexRejection(sequence: -1, code: .internal)
         guard json.byte(start) == UInt8(ascii: "[") else {
             let end = try json.skipValue(at: start, open: open)
             return (json.byte(start) == UInt8(ascii: "n") ? [] : [unreadable], end)
         }
-        var rejected: [Rejection] = []
+        var rejected: [HexRejection] = []
         var count = 0
         var position = json.enterArray(at: start)
         while json.byte(position) != UInt8(ascii: "]") {
@@ -121,10 +121,10 @@ extension HexReader {
         return (rejected, position + 1)
     }
 
-    private mutating func rejection(_ json: JSONScanner, at start: Int, open: Int) throws(GrammarFault) -> (Rejection, Int) {
+    private mutating func rejection(_ json: JSONScanner, at start: Int, open: Int) throws(GrammarFault) -> (HexRejection, Int) {
         var code = Text()
         var message = Text()
-        var rejection = Rejection(sequence: -1, code: .internal)
+        var rejection = HexRejection(sequence: -1, code: .internal)
         let end = try members(json, at: start) { (reader, member: RejectionMember?, position) throws(GrammarFault) in
             switch member {
             case .sequence:

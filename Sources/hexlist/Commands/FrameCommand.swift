@@ -29,7 +29,7 @@ struct FrameDecodeCommand: ParsableCommand {
         let output = Output(json: true)
         var decoder = WrapperDecoder(reportsRepairs: true)
         func show(_ frame: [UInt8]) throws {
-            try output.bytes(FrameDescription.json(decoder.decode(frame)))
+            try output.bytes(FrameJSON.json(decoder.decode(frame)))
             try output.line()
         }
         for file in files.isEmpty ? ["-"] : files {
@@ -66,7 +66,7 @@ struct FrameEncodeCommand: ParsableCommand {
         for file in files.isEmpty ? ["-"] : files {
             try FrameInput.lines(file, output) { text in
                 line += 1
-                switch FrameDescription.frame(fromJSON: text) {
+                switch FrameJSON.frame(fromJSON: text) {
                 case .success(let frame) where json:
                     var body = Array(frame.dropFirst(4))
                     JSONText.makePrintable(&body)

@@ -170,8 +170,8 @@ struct HexArguments: ParsableArguments {
     }
 
     /// The single links among the arguments, which only `read` accepts.
-    var links: [HexPatch.Link] {
-        hexes.compactMap { hex in hex.link.map { HexPatch.Link(hex: hex.ids.lowerBound, number: Int64($0)) } }
+    var links: [UnreadPatch.Link] {
+        hexes.compactMap { hex in hex.link.map { UnreadPatch.Link(hex: hex.ids.lowerBound, number: Int64($0)) } }
     }
 
     /// Refuses links, for commands that change whole hexes.

@@ -7,7 +7,7 @@ import Hummingbird
 import NIOCore
 
 /// Handles the requests of the feed listener. Only `GET` and `HEAD` of `/feed/KEY` are allowed, which read one feed.
-struct FeedGate: Sendable {
+struct FeedResponder: Sendable {
     let api: APIContext
     let port: Int
 

@@ -17,14 +17,14 @@ private func upload(_ files: Int = 1) -> PrepareUpload {
         files: (0..<files).map { DeviceFile(id: "file \($0)", fileName: "a", size: 1, fileType: "image/png") })
 }
 
-private func sender(_ number: UInt8, _ trust: Trust = .trusted, _ receive: PeerReceive = .inbox) -> DeviceInbound.Sender {
-    DeviceInbound.Sender(fingerprint: fingerprint(number), trust: trust, receive: receive)
+private func sender(_ number: UInt8, _ trust: Trust = .trusted, _ receive: PeerReceive = .inbox) -> DeviceUploadSessions.Sender {
+    DeviceUploadSessions.Sender(fingerprint: fingerprint(number), trust: trust, receive: receive)
 }
 
 /// Secrets `1`, `2`, …
-private func makeInbound() -> DeviceInbound {
+private func makeInbound() -> DeviceUploadSessions {
     let count = Mutex(0)
-    return DeviceInbound {
+    return DeviceUploadSessions {
         count.withLock {
             $0 += 1
             return "\($0)"
@@ -32,21 +32,21 @@ private func makeInbound() -> DeviceInbound {
     }
 }
 
-@Suite struct DeviceInboundTests {
+@Suite struct DeviceUploadSessionsTests {
     @Test(
         "decisions about requests to send files, by trust, the peer's setting, and whether strangers may ask",
         arguments: [
-            (Trust.trusted, PeerReceive.inbox, false, DeviceInbound.Decision.accepted), (.trusted, .held, false, .accepted),
+            (Trust.trusted, PeerReceive.inbox, false, DeviceUploadSessions.Decision.accepted), (.trusted, .held, false, .accepted),
             (.trusted, .nothing, true, .refused(403)), (.blocked, .inbox, true, .refused(403)), (.stranger, .inbox, false, .refused(403)),
             (.stranger, .inbox, true, .ask), (.stranger, .nothing, true, .refused(403)),
-        ]) func decisions(trust: Trust, receive: PeerReceive, strangersMayAsk: Bool, decision: DeviceInbound.Decision)
+        ]) func decisions(trust: Trust, receive: PeerReceive, strangersMayAsk: Bool, decision: DeviceUploadSessions.Decision)
     {
         #expect(makeInbound().prepare(from: sender(1, trust, receive), strangersMayAsk: strangersMayAsk) == decision)
     }
 
     @Test("bounds of sessions") func bounds() {
         var inbound = makeInbound()
-        for number in 100..<100 + UInt8(DeviceInbound.sessionLimit) {
+        for number in 100..<100 + UInt8(DeviceUploadSessions.sessionLimit) {
             #expect(inbound.prepare(from: sender(number), strangersMayAsk: false) == .accepted)
             #expect(inbound.open(upload(), from: fingerprint(number), now: start) != nil)
             #expect(inbound.prepare(from: sender(number), strangersMayAsk: false) == .refused(409))
@@ -59,20 +59,21 @@ private func makeInbound() -> DeviceInbound {
     @Test(
         "uploads need the session, the file, its token and the certificate of the session",
         arguments: [
-            ("1", "file 0", "2", 1, DeviceInbound.UploadDecision.receive(index: 0)), ("1", "file 1", "3", 1, .receive(index: 1)),
+            ("1", "file 0", "2", 1, DeviceUploadSessions.UploadDecision.receive(index: 0)), ("1", "file 1", "3", 1, .receive(index: 1)),
             ("1", "file 0", "3", 1, .refused(403)), ("1", "file 0", "2", 2, .refused(403)), ("9", "file 0", "2", 1, .refused(403)),
             ("1", "file 9", "2", 1, .refused(403)), (nil, "file 0", "2", 1, .refused(400)), ("1", nil, "2", 1, .refused(400)),
             ("1", "file 0", nil, 1, .refused(400)),
-        ] as [(String?, String?, String?, UInt8, DeviceInbound.UploadDecision)])
-    func uploads(session: String?, file: String?, token: String?, certificate: UInt8, decision: DeviceInbound.UploadDecision) {
+        ] as [(String?, String?, String?, UInt8, DeviceUploadSessions.UploadDecision)])
+    func uploads(session: String?, file: String?, token: String?, certificate: UInt8, decision: DeviceUploadSessions.UploadDecision) {
         var inbound = makeInbound()
         let opened = inbound.open(upload(2), from: fingerprint(1), now: start)
         #expect(opened?.id == "1" && opened?.tokens == ["2", "3"])
         #expect(inbound.upload(session: session, file: file, token: token, from: fingerprint(certificate), now: start) == decision)
     }
 
-    private func receive(_ inbound: inout DeviceInbound, _ index: Int, _ result: DeviceInbound.UploadResult) -> (Int, DeviceInbound.Ended?)
-    {
+    private func receive(_ inbound: inout DeviceUploadSessions, _ index: Int, _ result: DeviceUploadSessions.UploadResult) -> (
+        Int, DeviceUploadSessions.Ended?
+    ) {
         let token = "\(index + 2)"
         switch inbound.upload(session: "1", file: "file \(index)", token: token, from: fingerprint(1), now: start) {
         case .refused(let status): return (status, nil)

@@ -3,7 +3,7 @@ public import HexlistModel
 /// The upload sessions of devices and their tokens, a state machine. Performs no IO.
 ///
 /// Texts need no session and are not part of it.
-public struct DeviceInbound {
+public struct DeviceUploadSessions {
     public typealias Instant = ContinuousClock.Instant
 
     /// Maximum number of sessions. Each device has at most one.

@@ -2,32 +2,7 @@ import HexlistAPI
 import HexlistModel
 import HexlistStore
 import HexlistTransport
-import NIOCore
 import ServiceLifecycle
-
-/// Sends the requests of a check of links, under the same rules as `TitleFetcher`: to allowed addresses only, without cookies.
-/// `LinkCheckRun` decides about the order and stores the results.
-struct LinkChecker: Sendable {
-    /// Maximum number of requests in flight.
-    static let concurrency = 4
-
-    let client: WebClient
-    /// Whether an address may be contacted.
-    var isAllowed: @Sendable (IPAddress) -> Bool
-    /// Maximum time of one request, after its host was resolved.
-    var time = TimeAmount.seconds(10)
-    /// Time between two requests to a host.
-    var pause = Duration.milliseconds(500)
-    /// Time between two reports of progress.
-    var interval = Duration.seconds(1)
-
-    /// Sends one request.
-    func response(to probe: PageProbe) async throws -> PageProbeResponse {
-        let addresses = try await client.addresses(of: probe.target, allowing: isAllowed)
-        return try await client.send(
-            probe.method, probe.target, toOneOf: addresses, until: .now() + time, reader: PageProbeResponse())
-    }
-}
 
 /// One check of links of My Hexlist: reads the links, requests their pages, and marks the links whose pages no longer exist.
 struct LinkCheckRun {
@@ -48,7 +23,7 @@ struct LinkCheckRun {
     /// More links are read from the store while fewer URLs than `window` wait and fewer results than `maximumFindings` are to be reported.
     private static let (window, maximumFindings) = (2_000, 10_000)
 
-    private let checker: LinkChecker
+    private let checker: PageProbeSender
     private let store: HexStore
     private var source: MineLinkSource
     private var queue: PageProbeQueue
@@ -59,7 +34,7 @@ struct LinkCheckRun {
     private var results: [LinkCheckResult] = []
     private var findings: [CheckedLinkJSON] = []
 
-    init(_ checker: LinkChecker, _ source: MineLinkSource, in store: HexStore) {
+    init(_ checker: PageProbeSender, _ source: MineLinkSource, in store: HexStore) {
         self.checker = checker
         self.store = store
         self.source = source
@@ -77,7 +52,7 @@ struct LinkCheckRun {
             group.addTask { [interval = checker.interval] in try await Self.sleep(interval) }
             while true {
                 try await readMore()
-                requests: while inFlight < LinkChecker.concurrency {
+                requests: while inFlight < PageProbeSender.concurrency {
                     switch queue.next(now: .now) {
                     case .request(let entry):
                         inFlight += 1
@@ -99,7 +74,7 @@ struct LinkCheckRun {
                 case .ready(let time): if time == timer { timer = nil }
                 case .response(let entry, let response):
                     inFlight -= 1
-                    take(response, of: entry)
+                    handle(response, of: entry)
                 case .report:
                     guard !Task.isShuttingDownGracefully else { throw HexlistError(.internal, "hexlistd stops.") }
                     try await store(report)
@@ -116,7 +91,7 @@ struct LinkCheckRun {
         return .report
     }
 
-    private static func send(_ entry: PageProbeQueue.Entry, _ checker: LinkChecker) async throws -> Event {
+    private static func send(_ entry: PageProbeQueue.Entry, _ checker: PageProbeSender) async throws -> Event {
         do {
             return .response(entry, .success(try await checker.response(to: entry.probe)))
         } catch let fault as WebFault {
@@ -146,7 +121,7 @@ struct LinkCheckRun {
         if let reason = queue.add(entry, now: .now) { end(entry.id, .unclear(reason, status: nil)) }
     }
 
-    private mutating func take(_ response: Result<PageProbeResponse, WebFault>, of entry: PageProbeQueue.Entry) {
+    private mutating func handle(_ response: Result<PageProbeResponse, WebFault>, of entry: PageProbeQueue.Entry) {
         let host = entry.probe.target.host
         var wait = Duration.zero
         var entry = entry
@@ -212,87 +187,5 @@ struct LinkCheckRun {
         }
         try await report(MineCheckProgress(done: result.links, total: source.count, links: findings))
         findings = []
-    }
-}
-
-/// The links of a check, in the order in which lists show them.
-struct MineLinkSource: Sendable {
-    struct Link: Sendable {
-        var place: LinkPosition
-        var urlBytes: [UInt8]
-    }
-
-    private enum Rest {
-        case links([Link])
-        /// All links of My Hexlist after a cursor of `linkPage`.
-        case all(after: Int64?)
-    }
-
-    /// Maximum number of hexes and links that a request may name, and maximum number of links that result.
-    static let (maximumTargets, maximumLinks) = (1_000, 100_000)
-    /// Number of links that are read from the store at once.
-    private static let page = 1_000
-
-    /// Number of links at the beginning of the check.
-    let count: Int
-    private var rest: Rest
-    private(set) var isAtEnd: Bool
-
-    /// - Throws: `.notFound` for hexes and links that do not exist; `.badRequest` for those that are not in My Hexlist, or too many.
-    init(_ wanted: MineCheckRequest, in store: HexStore) async throws {
-        let hexes = wanted.hexes ?? []
-        let numbers = wanted.links ?? []
-        guard wanted.hexes != nil || wanted.links != nil else {
-            count = try await store.read { try $0.mineLinkCount() }
-            (rest, isAtEnd) = (.all(after: nil), false)
-            return
-        }
-        guard hexes.count + numbers.count <= Self.maximumTargets else {
-            throw HexlistError(.badRequest, "One request checks \(Self.maximumTargets) hexes and links at most.", hint: "Split them.")
-        }
-        guard numbers.allSatisfy({ $0.count == 2 && $0.allSatisfy { $0 > 0 } }) else {
-            throw HexlistError(.badRequest, "`links`: a link has the id of its hex and its number, as [7,2].")
-        }
-        let links = try await store.read { reader in
-            var links: [Link] = []
-            var seen: Set<LinkPosition> = []
-            func add(_ found: [ListedLink]) throws {
-                for link in found where seen.insert(LinkPosition(hex: link.id, position: link.position)).inserted {
-                    links.append(Link(place: LinkPosition(hex: link.id, position: link.position), urlBytes: link.url))
-                }
-                guard links.count <= Self.maximumLinks else {
-                    throw HexlistError(
-                        .badRequest, "One request checks \(Self.maximumLinks) links of named hexes at most.", hint: "Check fewer hexes.")
-                }
-            }
-            for id in hexes { try add(reader.mineLinks(of: id)) }
-            for pair in numbers {
-                let (hex, position) = (pair[0], Int(clamping: pair[1] - 1))
-                let found = try reader.mineLinks(of: hex).filter { $0.id == hex && $0.position == position }
-                guard !found.isEmpty else {
-                    throw HexlistError(
-                        .notFound, "Hex \(hex) has no link \(pair[1]).", hint: "`hexlist show \(hex)` numbers its links.")
-                }
-                try add(found)
-            }
-            return links
-        }
-        (count, rest, isAtEnd) = (links.count, .links(links), links.isEmpty)
-    }
-
-    /// Returns the next links. Updates `isAtEnd`.
-    mutating func next(in store: HexStore) async throws -> [Link] {
-        switch rest {
-        case .links(let links):
-            isAtEnd = true
-            return links
-        case .all(let cursor):
-            let page = try await store.read {
-                try $0.linkPage(HexFilter(location: .mine), unique: false, limit: Self.page, after: cursor)
-            }
-            rest = .all(after: page.next)
-            isAtEnd = page.next == nil
-            return page.items.map { Link(place: LinkPosition(hex: $0.id, position: $0.position), urlBytes: $0.url) }
-        }
     }
 }

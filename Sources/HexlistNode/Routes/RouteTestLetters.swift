@@ -2,7 +2,7 @@ import HexlistEnvelope
 import HexlistModel
 
 /// The running tests of one route: letters from this machine to itself. A letter may be read before the route confirms that it was posted.
-struct RouteTests {
+struct RouteTestLetters {
     typealias Completion = @Sendable (RouteFault?) -> Void
 
     /// The time for the round trip.

@@ -8,7 +8,7 @@ import Synchronization
 /// zone.
 ///
 /// Queries block, so they run one after the other on a dedicated queue. This also limits their rate for large domains.
-public final class DNSDiscovery: Sendable {
+public final class UnicastDiscovery: Sendable {
     /// Minimum time between two queries, so that short TTLs do not cause a high load.
     private static let minimumInterval: Duration = .milliseconds(20)
     /// Maximum bytes of a DNS response.
@@ -27,7 +27,7 @@ public final class DNSDiscovery: Sendable {
 
     /// - Parameter domains: the domains to browse; invalid names are ignored.
     public convenience init(domains: [String], serviceType: String = ProtocolLimits.serviceType) {
-        self.init(domains: domains, serviceType: serviceType, query: DNSDiscovery.askSystem)
+        self.init(domains: domains, serviceType: serviceType, query: UnicastDiscovery.askSystem)
     }
 
     /// - Parameter query: sends one query; may block.

@@ -9,7 +9,7 @@ import Synchronization
 /// Passes plain HTTP connections that the transport accepted on the peer port to `GuestService`.
 ///
 /// Connects the two because the transport exists before the API that answers the requests, and is replaced when the identity is rotated.
-final class GuestConnections: Sendable {
+final class GuestConnectionHandover: Sendable {
     typealias Connection = HTTP1Channel.Value
 
     private let senders: PlainHTTPSenders
@@ -53,7 +53,7 @@ final class GuestConnections: Sendable {
 /// Serves guests and shortcuts as a service of the daemon.
 struct GuestService: ServiceLifecycle.Service {
     let api: APIContext
-    let port: GuestConnections
+    let port: GuestConnectionHandover
 
     /// Maximum seconds that a connection may be idle, or a request incomplete.
     private static let seconds: Int64 = 30

@@ -3,14 +3,14 @@ import HexlistModel
 import HexlistStore
 
 /// The answer to a request for a file or folder in a share. Created on a file thread.
-enum SharedAnswer: Sendable {
+enum ShareAnswer: Sendable {
     case file(OfferedFileBody, mediaType: String?)
     case list(FolderListing)
     /// A listing that still has to be read, in steps.
     case folder(FolderPageReader)
 
     /// Returns the shares that a peer may see, as a folder of folders. A share whose folder is missing is left out.
-    static func shares(_ rows: [ShareRow]) -> SharedAnswer {
+    static func shares(_ rows: [ShareRow]) -> ShareAnswer {
         let entries = rows.compactMap { row -> FolderListing.Entry? in
             guard let about = try? ShareRoot(row).about(.root) else { return nil }
             return FolderListing.Entry(name: row.name, kind: .folder, modified: about.modified)

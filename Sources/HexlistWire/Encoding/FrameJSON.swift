@@ -2,7 +2,7 @@ import HexlistJSON
 import HexlistModel
 
 /// The output and input of `hexlist frame`.
-public enum FrameDescription {
+public enum FrameJSON {
     /// Describes a frame as a JSON object on one line, which can be displayed on a terminal. Unknown members are shown as received, except
     /// for unsafe characters (`JSONText.makePrintable`).
     public static func json(_ frame: DecodedFrame) -> [UInt8] {

@@ -3,7 +3,7 @@ import HexlistFiles
 import HexlistModel
 
 /// The mailboxes in a shared folder: this machine's own and those of its peers. Calls block and run on the file threads.
-struct FolderMailbox: Sendable {
+struct FolderMailboxes: Sendable {
     private static let cardName = "card.hxc"
     /// Bounds of one round of reading: opened envelopes, read files, and bytes of files. They bound the cost of other files.
     private static let roundLetters = 64

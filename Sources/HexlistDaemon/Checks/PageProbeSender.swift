@@ -1,0 +1,27 @@
+import HexlistModel
+import HexlistTransport
+import NIOCore
+
+/// Sends the requests of a check of links, under the same rules as `TitleFetcher`: to allowed addresses only, without cookies.
+/// `LinkCheckRun` decides about the order and stores the results.
+struct PageProbeSender: Sendable {
+    /// Maximum number of requests in flight.
+    static let concurrency = 4
+
+    let client: WebClient
+    /// Whether an address may be contacted.
+    var isAllowed: @Sendable (IPAddress) -> Bool
+    /// Maximum time of one request, after its host was resolved.
+    var time = TimeAmount.seconds(10)
+    /// Time between two requests to a host.
+    var pause = Duration.milliseconds(500)
+    /// Time between two reports of progress.
+    var interval = Duration.seconds(1)
+
+    /// Sends one request.
+    func response(to probe: PageProbe) async throws -> PageProbeResponse {
+        let addresses = try await client.addresses(of: probe.target, allowing: isAllowed)
+        return try await client.send(
+            probe.method, probe.target, toOneOf: addresses, until: .now() + time, reader: PageProbeResponse())
+    }
+}
