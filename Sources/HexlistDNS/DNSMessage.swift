@@ -114,30 +114,30 @@ public struct DNSMessage: Sendable, Equatable {
         mutating func name() -> DNSName? {
             var labels: [[UInt8]] = []
             var length = 1
-            var place = offset
+            var position = offset
             var resume: Int?
             var jumps = 0
             while true {
-                guard place < bytes.count else { return nil }
-                let byte = Int(bytes[place])
+                guard position < bytes.count else { return nil }
+                let byte = Int(bytes[position])
                 switch byte {
                 case 0:
-                    offset = resume ?? place + 1
+                    offset = resume ?? position + 1
                     return DNSName(labels: labels)
                 case 1...63:
-                    guard place + 1 + byte <= bytes.count else { return nil }
-                    labels.append(Array(bytes[place + 1..<place + 1 + byte]))
+                    guard position + 1 + byte <= bytes.count else { return nil }
+                    labels.append(Array(bytes[position + 1..<position + 1 + byte]))
                     length += byte + 1
                     guard length <= 255 else { return nil }
-                    place += byte + 1
+                    position += byte + 1
                 case 0xC0...0xFF:
-                    guard place + 1 < bytes.count else { return nil }
-                    let target = (byte & 0x3F) << 8 | Int(bytes[place + 1])
+                    guard position + 1 < bytes.count else { return nil }
+                    let target = (byte & 0x3F) << 8 | Int(bytes[position + 1])
                     jumps += 1
                     // Pointers lead backwards, so the loop ends; and a name has at most 127 labels.
-                    guard target < place, jumps <= 127 else { return nil }
-                    if resume == nil { resume = place + 2 }
-                    place = target
+                    guard target < position, jumps <= 127 else { return nil }
+                    if resume == nil { resume = position + 2 }
+                    position = target
                 default: return nil
                 }
             }

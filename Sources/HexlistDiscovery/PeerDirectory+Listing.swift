@@ -207,22 +207,22 @@ extension PeerDirectory {
     private func addressRows() -> [DirectoryRow] {
         addresses.compactMap { address, state in
             guard state.peer == nil else { return nil }
-            let places = [DirectoryRow.ListedEndpoint(endpoint: address.endpoint, lastOK: nil)]
+            let endpoints = [DirectoryRow.ListedEndpoint(endpoint: address.endpoint, lastOK: nil)]
             if state.isOwn {
-                return ghostRow(own, name: address.description, .self, "this configured address is this machine", places)
+                return ghostRow(own, name: address.description, .self, "this configured address is this machine", endpoints)
             }
             guard let failure = state.failure else {
-                return ghostRow(nil, name: address.description, .unverified, "configured, being asked who it is", places)
+                return ghostRow(nil, name: address.description, .unverified, "configured, being asked who it is", endpoints)
             }
-            return ghostRow(nil, name: address.description, .stale, "configured, but \(failure.text)", places)
+            return ghostRow(nil, name: address.description, .stale, "configured, but \(failure.text)", endpoints)
         }
     }
 
     private func ghostRow(
-        _ peer: PeerID?, name: String, _ reason: GhostReason, _ why: String, _ places: [DirectoryRow.ListedEndpoint]
+        _ peer: PeerID?, name: String, _ reason: GhostReason, _ why: String, _ endpoints: [DirectoryRow.ListedEndpoint]
     ) -> DirectoryRow {
         DirectoryRow(
-            peer: peer, name: name, state: .ghost, reason: reason, why: why, endpoints: places, lastSeen: nil, boot: nil,
+            peer: peer, name: name, state: .ghost, reason: reason, why: why, endpoints: endpoints, lastSeen: nil, boot: nil,
             version: nil, hasSession: false)
     }
 
@@ -238,16 +238,18 @@ extension PeerDirectory {
     private func listedEndpoints(of peer: DirectoryPeer) -> [DirectoryRow.ListedEndpoint] {
         let all = endpoints(of: peer.id)
         let present = all.filter { !isPast($0, of: peer) }
-        var places = (present.isEmpty && !peer.hasSession ? all : present).map {
+        var endpoints = (present.isEmpty && !peer.hasSession ? all : present).map {
             DirectoryRow.ListedEndpoint(endpoint: $0, lastOK: peer.answered($0.socketAddress))
         }
-        guard let session = peer.sessionEndpoint else { return places }
+        guard let session = peer.sessionEndpoint else { return endpoints }
         // Puts the endpoint of the session first. For an inbound session, uses the known listening endpoint of the same host, if there is
         // one.
         let isInbound = session.via == .inbound
-        let index = places.firstIndex { isInbound ? $0.endpoint.host == session.host : $0.endpoint.socketAddress == session.socketAddress }
-        places.insert(index.map { places.remove(at: $0) } ?? DirectoryRow.ListedEndpoint(endpoint: session, lastOK: nil), at: 0)
-        return places
+        let index = endpoints.firstIndex {
+            isInbound ? $0.endpoint.host == session.host : $0.endpoint.socketAddress == session.socketAddress
+        }
+        endpoints.insert(index.map { endpoints.remove(at: $0) } ?? DirectoryRow.ListedEndpoint(endpoint: session, lastOK: nil), at: 0)
+        return endpoints
     }
 
     private func listedEndpoints(_ group: [Record]) -> [DirectoryRow.ListedEndpoint] {

@@ -160,8 +160,10 @@ extension PeerDirectory {
         case .start(let id, let boot):
             let claiming = id == own ? ownRecords : peers[id]?.records ?? []
             let claims = claiming.sorted(by: Record.inOrder).compactMap { records[$0]?.claim }
-            var places: Set<Endpoint.SocketAddress> = []
-            let announced = claims.filter { $0.boot == boot && refusal(of: $0) == nil && places.insert($0.endpoint.socketAddress).inserted }
+            var addresses: Set<Endpoint.SocketAddress> = []
+            let announced = claims.filter {
+                $0.boot == boot && refusal(of: $0) == nil && addresses.insert($0.endpoint.socketAddress).inserted
+            }
             return announced.prefix(DirectoryLimits.endpointsPerProbe).map(\.endpoint)
         case .reach(let id): return Array(reachEndpoints(of: id).prefix(DirectoryLimits.endpointsPerProbe))
         case .address(let address): return [address.endpoint]

@@ -237,12 +237,12 @@ enum FolderPath {
 
 /// Finds the hex for a folder path.
 private struct Folders {
-    private struct Place: Hashable {
+    private struct FolderKey: Hashable {
         var parent: Int?
         var name: [UInt8]
     }
 
-    private var known: [Place: Int] = [:]
+    private var known: [FolderKey: Int] = [:]
 
     /// Returns the index of the hex for a path and appends missing hexes. In files that Hexlist exported, the last name of the path always
     /// gets a new hex, because different hexes can have the same path.
@@ -251,12 +251,12 @@ private struct Folders {
         var parent: Int?
         for (depth, name) in names.enumerated() {
             let isEnd = depth == names.count - 1
-            let place = Place(parent: parent, name: Array(name.utf8))
-            if let found = known[place], !(isEnd && isOwn) {
+            let key = FolderKey(parent: parent, name: Array(name.utf8))
+            if let found = known[key], !(isEnd && isOwn) {
                 hex = found
             } else {
                 hex = forest.hexes.count
-                known[place] = hex
+                known[key] = hex
                 forest.hexes.append(HexTree.Hex(parent: parent, description: name, color: isEnd ? color : ""))
             }
             parent = hex

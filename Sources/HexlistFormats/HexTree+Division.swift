@@ -18,12 +18,12 @@ extension HexTree {
     /// Returns the tree with each hex split into hexes that do not exceed the limits for links and bytes.
     private func withFewLinksEach() -> HexTree {
         var result = HexTree()
-        var places: [Int] = []
+        var newIndexes: [Int] = []
         for hex in hexes {
             var part = hex
-            part.parent = hex.parent.map { places[$0] }
+            part.parent = hex.parent.map { newIndexes[$0] }
             part.links = []
-            places.append(result.hexes.count)
+            newIndexes.append(result.hexes.count)
             var (bytes, number) = (0, 1)
             for link in hex.links {
                 if part.links.count == ProtocolLimits.links || bytes + link.weight > Self.treeBytes, !part.links.isEmpty {

@@ -48,7 +48,7 @@ public struct JSONScanner {
     /// Returns a scanned range as a slice of the frame or of the arena.
     @inlinable @inline(__always)
     public func slice(_ start: Int, _ stop: Int) -> TextSlice {
-        TextSlice(place: origin &+ UInt32(truncatingIfNeeded: start), count: UInt32(truncatingIfNeeded: stop &- start))
+        TextSlice(offset: origin &+ UInt32(truncatingIfNeeded: start), count: UInt32(truncatingIfNeeded: stop &- start))
     }
 
     /// Returns the byte at a position. At the end, returns 0, which no JSON token contains.

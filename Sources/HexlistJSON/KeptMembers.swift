@@ -20,8 +20,8 @@ extension JSONWriter {
         if links.contains(where: { !$0.extra.isEmpty }) {
             named("links") { json in
                 json.object { json in
-                    for (place, link) in links.enumerated() where !link.extra.isEmpty {
-                        json.named(String(place)) { $0.raw(link.extra, of: hex) }
+                    for (index, link) in links.enumerated() where !link.extra.isEmpty {
+                        json.named(String(index)) { $0.raw(link.extra, of: hex) }
                     }
                 }
             }
@@ -31,8 +31,8 @@ extension JSONWriter {
         guard children.contains(where: { keeps[$0] }) else { return }
         named("children") { json in
             json.object { json in
-                for (place, child) in children.enumerated() where keeps[child] {
-                    json.named(String(place)) { json in
+                for (index, child) in children.enumerated() where keeps[child] {
+                    json.named(String(index)) { json in
                         json.object { $0.kept(hex.children[child].extra, of: hex, child, keeps) }
                     }
                 }

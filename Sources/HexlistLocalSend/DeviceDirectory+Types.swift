@@ -7,7 +7,7 @@ public struct DeviceDirectoryLimits: Sendable {
     public var ghosts = 64
     /// The time for which a ghost is listed after its last datagram.
     public var ghostTime = Duration.seconds(300)
-    public var placesPerDevice = 4
+    public var endpointsPerDevice = 4
     public var dialsAtOnce = 4
     public var dialsPerSecond = 20
     /// Number of dials that are reserved for trusted devices, in `dialsAtOnce` and in `dialsPerSecond`.
@@ -44,12 +44,12 @@ public struct DeviceDialID: Sendable, Hashable {
 /// A `register` request to send. No byte of it may be sent before the server's certificate has the fingerprint.
 public struct DeviceDial: Sendable, Equatable {
     public var fingerprint: Fingerprint
-    public var place: DeviceEndpoint
+    public var endpoint: DeviceEndpoint
     /// The announced name, for the text of a ghost; empty without an announcement.
     var name: String
 
     public static func == (left: DeviceDial, right: DeviceDial) -> Bool {
-        left.fingerprint == right.fingerprint && left.place == right.place
+        left.fingerprint == right.fingerprint && left.endpoint == right.endpoint
     }
 }
 
@@ -124,26 +124,26 @@ public struct DeviceRow: Sendable {
     /// Untrusted text.
     public var name: String
     public var version: String?
-    public var places: [DeviceEndpoint]
+    public var endpoints: [DeviceEndpoint]
     /// The instant at which the certificate was last proven.
     public var provenAt: ContinuousClock.Instant?
     /// For a ghost, the reason, as the end of a sentence that begins with its name.
     public var why: String?
 
     init(
-        fingerprint: Fingerprint?, state: State, name: String, version: String?, places: [DeviceEndpoint],
+        fingerprint: Fingerprint?, state: State, name: String, version: String?, endpoints: [DeviceEndpoint],
         provenAt: ContinuousClock.Instant?
     ) {
         self.fingerprint = fingerprint
         self.state = state
         self.name = name
         self.version = version
-        self.places = places
+        self.endpoints = endpoints
         self.provenAt = provenAt
     }
 
     init(_ ghost: DeviceGhost) {
-        self.init(fingerprint: ghost.fingerprint, state: .ghost(ghost.reason), name: ghost.name, version: nil, places: [], provenAt: nil)
+        self.init(fingerprint: ghost.fingerprint, state: .ghost(ghost.reason), name: ghost.name, version: nil, endpoints: [], provenAt: nil)
         why = ghost.why
     }
 }

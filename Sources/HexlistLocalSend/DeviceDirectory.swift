@@ -64,8 +64,8 @@ public struct DeviceDirectory {
     private struct Device {
         /// The device's own description, from the last proven connection.
         var info: DeviceInfo
-        /// Addresses at which the device answered or may answer, best first, at most `placesPerDevice`.
-        var places: [DeviceEndpoint]
+        /// Addresses at which the device answered or may answer, best first, at most `endpointsPerDevice`.
+        var endpoints: [DeviceEndpoint]
         var provenAt: Instant
         /// Whether the last probe failed since `provenAt`.
         var hasFailed = false
@@ -90,8 +90,8 @@ public struct DeviceDirectory {
         case .datagram(nil, let source): addGhost(.invalid, nil, source, name: "", "is not an announcement of LocalSend", now, &outputs)
         case .dialEnded(let id, let result):
             if let dial = dials.removeValue(forKey: id) { ended(dial, result, now, &outputs) }
-        case .requestFailed(let fingerprint, let place, let result):
-            ended(DeviceDial(fingerprint: fingerprint, place: place, name: ""), result, now, &outputs)
+        case .requestFailed(let fingerprint, let endpoint, let result):
+            ended(DeviceDial(fingerprint: fingerprint, endpoint: endpoint, name: ""), result, now, &outputs)
         case .proved(let proof, let info): proved(proof, info, port: info?.port, now, &outputs)
         case .known(let known): self.known = known
         case .waiting(let waiting):
@@ -150,7 +150,7 @@ public struct DeviceDirectory {
         guard let port = info.port, port >= LocalSendLimits.lowestPort else {
             return addGhost(.invalid, fingerprint, source, name: info.alias, "announces no port, or one below 1024", now, &outputs)
         }
-        let place = DeviceEndpoint(address: source, port: port)
+        let endpoint = DeviceEndpoint(address: source, port: port)
         let isTrusted = known[fingerprint] != nil
         if isHiding, !(isTrusted && waiting.contains(fingerprint)) {
             guard devices[fingerprint] == nil else { return }
@@ -158,20 +158,20 @@ public struct DeviceDirectory {
                 .unverified, fingerprint, source, name: info.alias, "was not asked, because this machine hides", now, &outputs)
         }
         // A proven device that announces the address at which it answered a moment ago needs no dial.
-        if let device = devices[fingerprint], device.isUp, !device.hasFailed, device.places.first == place,
+        if let device = devices[fingerprint], device.isUp, !device.hasFailed, device.endpoints.first == endpoint,
             now - device.provenAt < limits.redialInterval
         {
             return
         }
         // Anyone can claim the fingerprint of a trusted device, so a reserved dial also requires a known address of the device.
         let isExpected = isTrusted && isAddress(source, of: fingerprint)
-        guard mayDial(place, isTrusted: isExpected, now) else {
+        guard mayDial(endpoint, isTrusted: isExpected, now) else {
             guard devices[fingerprint] == nil else { return }
             return addGhost(
                 .unverified, fingerprint, source, name: info.alias, "was not asked yet, because many devices announce themselves", now,
                 &outputs)
         }
-        dial(DeviceDial(fingerprint: fingerprint, place: place, name: info.alias), now, &outputs)
+        dial(DeviceDial(fingerprint: fingerprint, endpoint: endpoint, name: info.alias), now, &outputs)
     }
 
     /// Whether an address is on one of this machine's links, so that no datagram makes this machine dial a host elsewhere.
@@ -184,12 +184,12 @@ public struct DeviceDirectory {
 
     /// Whether a device has proved itself at this address.
     private func isAddress(_ address: IPAddress, of fingerprint: Fingerprint) -> Bool {
-        ((known[fingerprint] ?? []) + (devices[fingerprint]?.places ?? [])).contains { $0.address == address }
+        ((known[fingerprint] ?? []) + (devices[fingerprint]?.endpoints ?? [])).contains { $0.address == address }
     }
 
-    private func mayDial(_ place: DeviceEndpoint, isTrusted: Bool, _ now: Instant) -> Bool {
+    private func mayDial(_ endpoint: DeviceEndpoint, isTrusted: Bool, _ now: Instant) -> Bool {
         // One dial at a time for each address, so that a host cannot occupy all of them.
-        guard !dials.values.contains(where: { $0.place.address == place.address }) else { return false }
+        guard !dials.values.contains(where: { $0.endpoint.address == endpoint.address }) else { return false }
         let spare = isTrusted ? 0 : limits.dialsForTrusted
         guard dials.count < limits.dialsAtOnce - spare else { return false }
         let recent = recentDials.count { now - $0 < .seconds(1) }
@@ -209,44 +209,44 @@ public struct DeviceDirectory {
     /// - Returns: `false` if the limits of dials delay the probe.
     @discardableResult
     private mutating func probe(_ fingerprint: Fingerprint, _ now: Instant, _ outputs: inout [Output]) -> Bool {
-        guard var device = devices[fingerprint], device.isUp, device.samePeer == nil, let place = device.places.first,
+        guard var device = devices[fingerprint], device.isUp, device.samePeer == nil, let endpoint = device.endpoints.first,
             now - device.provenAt >= (waiting.contains(fingerprint) ? limits.probeInterval : limits.freshFor),
             device.probedAt.map({ now - $0 >= limits.probeInterval }) ?? true
         else { return true }
-        guard mayDial(place, isTrusted: known[fingerprint] != nil, now) else { return false }
+        guard mayDial(endpoint, isTrusted: known[fingerprint] != nil, now) else { return false }
         device.probedAt = now
         devices[fingerprint] = device
-        dial(DeviceDial(fingerprint: fingerprint, place: place, name: device.info.alias), now, &outputs)
+        dial(DeviceDial(fingerprint: fingerprint, endpoint: endpoint, name: device.info.alias), now, &outputs)
         return true
     }
 
     /// Dials a trusted device for which rows wait, at its last known address.
     private mutating func dialKnown(_ fingerprint: Fingerprint, _ now: Instant, _ outputs: inout [Output]) {
-        guard let place = known[fingerprint]?.first, mayDial(place, isTrusted: true, now) else { return }
-        dial(DeviceDial(fingerprint: fingerprint, place: place, name: ""), now, &outputs)
+        guard let endpoint = known[fingerprint]?.first, mayDial(endpoint, isTrusted: true, now) else { return }
+        dial(DeviceDial(fingerprint: fingerprint, endpoint: endpoint, name: ""), now, &outputs)
     }
 
     private mutating func ended(_ dial: DeviceDial, _ result: DeviceDialResult, _ now: Instant, _ outputs: inout [Output]) {
         switch result {
-        case .proved(let proof, let info): proved(proof, info, port: dial.place.port, now, &outputs)
+        case .proved(let proof, let info): proved(proof, info, port: dial.endpoint.port, now, &outputs)
         case .otherCertificate(let other):
             let name = devices[dial.fingerprint]?.info.alias ?? dial.name
             placeFailed(dial, now, &outputs)
             addGhost(
-                .impostor, dial.fingerprint, dial.place.address, name: name,
+                .impostor, dial.fingerprint, dial.endpoint.address, name: name,
                 "is expected to have the certificate \(short(dial.fingerprint)) but has \(short(other))", now, &outputs)
         case .failed(let why):
             placeFailed(dial, now, &outputs)
             guard devices[dial.fingerprint] == nil, !dial.name.isEmpty else { return }
-            addGhost(.unverified, dial.fingerprint, dial.place.address, name: dial.name, "does not answer: \(why)", now, &outputs)
+            addGhost(.unverified, dial.fingerprint, dial.endpoint.address, name: dial.name, "does not answer: \(why)", now, &outputs)
         }
     }
 
     /// Removes an endpoint after a dial to it failed. A device without another endpoint is away. Ignored unless it is the endpoint in use.
     private mutating func placeFailed(_ dial: DeviceDial, _ now: Instant, _ outputs: inout [Output]) {
-        guard var device = devices[dial.fingerprint], device.places.first == dial.place else { return }
-        if device.places.count > 1 {
-            device.places.removeFirst()
+        guard var device = devices[dial.fingerprint], device.endpoints.first == dial.endpoint else { return }
+        if device.endpoints.count > 1 {
+            device.endpoints.removeFirst()
             device.probedAt = nil
             devices[dial.fingerprint] = device
             mustProbe.insert(dial.fingerprint)
@@ -267,15 +267,15 @@ public struct DeviceDirectory {
     ) {
         guard proof.fingerprint != own else { return }
         let before = devices[proof.fingerprint]
-        guard var device = before ?? info.map({ Device(info: $0, places: [], provenAt: now, isUp: false) }) else { return }
+        guard var device = before ?? info.map({ Device(info: $0, endpoints: [], provenAt: now, isUp: false) }) else { return }
         if before == nil, devices.count >= limits.devices, !makeRoom() { return }
-        let place = port.flatMap { $0 >= LocalSendLimits.lowestPort ? DeviceEndpoint(address: proof.address, port: $0) : nil }
-        if let place {
+        let endpoint = port.flatMap { $0 >= LocalSendLimits.lowestPort ? DeviceEndpoint(address: proof.address, port: $0) : nil }
+        if let endpoint {
             // Keeps the endpoint in use first while the device answers there. The new one is tried when that fails.
             let answers = device.isUp && !device.hasFailed && now - device.provenAt < limits.freshFor
-            device.places.removeAll { $0 == place }
-            device.places.insert(place, at: answers && before?.places.first != place ? min(1, device.places.count) : 0)
-            device.places = Array(device.places.prefix(limits.placesPerDevice))
+            device.endpoints.removeAll { $0 == endpoint }
+            device.endpoints.insert(endpoint, at: answers && before?.endpoints.first != endpoint ? min(1, device.endpoints.count) : 0)
+            device.endpoints = Array(device.endpoints.prefix(limits.endpointsPerDevice))
         }
         if let info { device.info = info }
         device.info.fingerprint = proof.fingerprint
@@ -287,7 +287,7 @@ public struct DeviceDirectory {
         device.isUp = true
         devices[proof.fingerprint] = device
         let isGhostGone = ghosts.removeValue(forKey: DeviceGhost.Key(.unverified, proof.fingerprint, proof.address)) != nil
-        let isSame = before.map { $0.places == device.places && PeerText.areEqual($0.info.alias, device.info.alias) } ?? false
+        let isSame = before.map { $0.endpoints == device.endpoints && PeerText.areEqual($0.info.alias, device.info.alias) } ?? false
         if !isNew, isGhostGone || !isSame { outputs.append(.listingChanged) }
         if let peer = proof.samePeer {
             addGhost(
@@ -360,7 +360,7 @@ public struct DeviceDirectory {
         let isUp = device.isUp && now - device.provenAt < limits.awayAfter
         return DeviceRow(
             fingerprint: fingerprint, state: isUp ? .verified : .away, name: device.info.alias, version: device.info.version,
-            places: device.places, provenAt: device.provenAt)
+            endpoints: device.endpoints, provenAt: device.provenAt)
     }
 
     /// The number of devices in memory.

@@ -8,20 +8,20 @@ public struct TextSlice: Hashable, Sendable {
 
     @inlinable
     public init(frame range: Range<Int>) {
-        self.init(place: UInt32(truncatingIfNeeded: range.lowerBound) & 0x7FFF_FFFF, count: UInt32(truncatingIfNeeded: range.count))
+        self.init(offset: UInt32(truncatingIfNeeded: range.lowerBound) & 0x7FFF_FFFF, count: UInt32(truncatingIfNeeded: range.count))
     }
 
     @inlinable
     public init(arena range: Range<Int>) {
-        self.init(place: UInt32(truncatingIfNeeded: range.lowerBound) | 0x8000_0000, count: UInt32(truncatingIfNeeded: range.count))
+        self.init(offset: UInt32(truncatingIfNeeded: range.lowerBound) | 0x8000_0000, count: UInt32(truncatingIfNeeded: range.count))
     }
 
     /// - Parameters:
-    ///   - place: the offset in bytes: in the arena if the top bit is set, otherwise in the bytes of the frame.
+    ///   - offset: the offset in bytes: in the arena if the top bit is set, otherwise in the bytes of the frame.
     ///   - count: the length in bytes.
     @inlinable
-    public init(place: UInt32, count: UInt32) {
-        bits = UInt64(count) << 32 | UInt64(place)
+    public init(offset: UInt32, count: UInt32) {
+        bits = UInt64(count) << 32 | UInt64(offset)
     }
 
     @inlinable public static var empty: TextSlice { TextSlice(frame: 0..<0) }

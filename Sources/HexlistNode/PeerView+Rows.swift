@@ -20,10 +20,10 @@ extension PeerView {
             uuid: row.peer, name: row.name, alias: record?.alias, state: state, reason: row.reason?.rawValue, why: row.why,
             trust: record?.trust ?? .stranger, fingerprint: fingerprint ?? record?.fingerprint, version: row.version,
             boot: row.boot,
-            endpoints: row.endpoints.map { place in
+            endpoints: row.endpoints.map { known in
                 EndpointView(
-                    host: place.endpoint.host, port: Int(place.endpoint.port), interface: place.endpoint.interface,
-                    via: place.endpoint.via.rawValue, lastOK: place.lastOK.map { Timestamp(milliseconds: times.milliseconds(of: $0)) })
+                    host: known.endpoint.host, port: Int(known.endpoint.port), interface: known.endpoint.interface,
+                    via: known.endpoint.via.rawValue, lastOK: known.lastOK.map { Timestamp(milliseconds: times.milliseconds(of: $0)) })
             },
             lastSeen: (row.lastSeen.map(times.milliseconds) ?? record?.lastSeenAt).map(Timestamp.init(milliseconds:)),
             unread: record?.unread ?? 0, groups: record?.groups ?? [], receive: record?.receive ?? .inbox, notify: record?.notify ?? true,

@@ -90,7 +90,7 @@ enum RcloneFault: Error, Equatable, Sendable {
     ///   - kind: rclone's type of the remote.
     ///   - command: the rclone command with the configuration in use, to be shown in hints.
     func error(_ remote: String = "", _ path: String = "", kind: String = "", command: String = "rclone") -> HexlistError {
-        let place = "\(TerminalText.clean(remote, columns: 60)):\(TerminalText.clean(path, columns: 200))"
+        let object = "\(TerminalText.clean(remote, columns: 60)):\(TerminalText.clean(path, columns: 200))"
         switch self {
         case .missing:
             return HexlistError(
@@ -114,24 +114,24 @@ enum RcloneFault: Error, Equatable, Sendable {
             return HexlistError(.gone, "rclone could not be started\(Self.quote(words)).", hint: "Try `rclone rcd --rc-no-auth` by hand.")
         case .ended(let words): return HexlistError(.gone, "rclone ended during a request\(Self.quote(words)).")
         case .stopping: return HexlistError(.gone, "hexlistd is stopping.")
-        case .timedOut: return HexlistError(.gone, "\(place) did not answer in time.", hint: "Try again later.")
+        case .timedOut: return HexlistError(.gone, "\(object) did not answer in time.", hint: "Try again later.")
         case .unreadable(let what): return HexlistError(.internal, "The response of rclone is invalid (\(what)).")
         case .tooMany(let what): return HexlistError(.tooLarge, what)
         case .paused(let seconds):
             return HexlistError(
-                .recentlyFailed, "\(place) failed repeatedly; it can be retried in \(seconds) s.", hint: "`--force` retries now.")
+                .recentlyFailed, "\(object) failed repeatedly; it can be retried in \(seconds) s.", hint: "`--force` retries now.")
         case .refused(_, let message):
             let said = TerminalText.clean(message, columns: 300)
             switch cause {
             case .notFound where path.isEmpty:
                 return HexlistError(
-                    .notFound, "The root folder of \(place) does not exist.",
+                    .notFound, "The root folder of \(object) does not exist.",
                     hint: "Create it, or change the remote with `\(command) config`.")
-            case .notFound: return HexlistError(.notFound, "\(place) does not exist.", hint: "`hexlist files` lists what is there.")
-            case .noLinks: return HexlistError(.notSupported, "No link can be created for \(place): \(said)")
+            case .notFound: return HexlistError(.notFound, "\(object) does not exist.", hint: "`hexlist files` lists what is there.")
+            case .noLinks: return HexlistError(.notSupported, "No link can be created for \(object): \(said)")
             case .signIn:
                 return HexlistError(
-                    .gone, "\(place) requires a new sign-in: \(said)",
+                    .gone, "\(object) requires a new sign-in: \(said)",
                     hint: Self.withTokens.contains(kind)
                         ? "`\(command) config reconnect \(TerminalText.clean(remote, columns: 60)):` signs in again."
                         : "Check its user, password or keys with `\(command) config`.")
@@ -144,11 +144,11 @@ enum RcloneFault: Error, Equatable, Sendable {
                     message.utf8.firstRange(of: $0.utf8) != nil
                 }
                 return HexlistError(
-                    .gone, "\(place) failed: \(said)",
+                    .gone, "\(object) failed: \(said)",
                     hint: isAddress ? "Try again later, or check its address with `\(command) config`." : "Try again later.")
             case nil:
                 return HexlistError(
-                    .gone, "\(place) failed: \(said)", hint: "`\(command) config` shows and changes the remote's settings.")
+                    .gone, "\(object) failed: \(said)", hint: "`\(command) config` shows and changes the remote's settings.")
             }
         }
     }

@@ -67,13 +67,13 @@ public final class LockFile: Sendable {
     /// - Returns: `nil` if no process holds the lock or if the text cannot be trusted, because the folder or file does not belong to this
     ///   user or because other users can write to it.
     public static func holder(of name: String, in folder: String) -> Holder? {
-        let place = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-        guard place >= 0 else { return nil }
-        defer { close(place) }
-        let file = openat(place, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
+        let directory = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard directory >= 0 else { return nil }
+        defer { close(directory) }
+        let file = openat(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
         guard file >= 0 else { return nil }
         defer { close(file) }
-        guard isOwn(place, S_IFDIR), isOwn(file, S_IFREG), hexlist_is_file_locked(file) == 1 else { return nil }
+        guard isOwn(directory, S_IFDIR), isOwn(file, S_IFREG), hexlist_is_file_locked(file) == 1 else { return nil }
         return holder(file)
     }
 

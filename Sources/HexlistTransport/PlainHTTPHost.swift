@@ -46,8 +46,8 @@ struct PlainHTTPSlots<Connection: Hashable> {
         var replaced: Connection?
         if slots.count >= limit {
             let most = counts.values.max() ?? 0
-            guard own + 1 < most, let place = slots.firstIndex(where: { counts[$0.network] == most }) else { return .refused }
-            replaced = slots.remove(at: place).connection
+            guard own + 1 < most, let freed = slots.firstIndex(where: { counts[$0.network] == most }) else { return .refused }
+            replaced = slots.remove(at: freed).connection
         }
         slots.append((connection, network))
         return replaced.map { .enteredInstead(of: $0) } ?? .entered

@@ -11,13 +11,13 @@ enum LinkCheck {
 
     /// Checks a link.
     /// - Parameters:
-    ///   - place: the file and line of the link, for the error message; `nil` for an argument.
+    ///   - source: the file and line of the link, for the error message; `nil` for an argument.
     ///   - previous: the argument before `link`. If quotes are missing, `link` may be a word of the description of `previous`.
     ///   - following: the arguments after `link`, which may be more words of that description.
     /// - Returns: the link, completed as this check allows.
     /// - Throws: `HexlistError` with a suggestion if the text has no scheme.
     func checked(
-        _ link: LinkInput, from place: String? = nil, after previous: LinkInput? = nil, before following: ArraySlice<String> = []
+        _ link: LinkInput, from source: String? = nil, after previous: LinkInput? = nil, before following: ArraySlice<String> = []
     ) throws(HexlistError) -> LinkInput {
         let form = LinkForm(link.url)
         switch (self, form) {
@@ -32,23 +32,23 @@ enum LinkCheck {
             link.service = Service(ofLink: link.url)?.rawValue
             return link
         case (_, .bareHost):
-            throw refused(link, place, "Use https://\(shown(link.url)), or --guess to add https://.")
+            throw refused(link, source, "Use https://\(shown(link.url)), or --guess to add https://.")
         case (_, .other):
-            guard let previous, place == nil else {
-                throw refused(link, place, "A link begins like https://. To send it anyway: --raw.")
+            guard let previous, source == nil else {
+                throw refused(link, source, "A link begins like https://. To send it anyway: --raw.")
             }
             let more = following.prefix { argument in LinkInput(argument).map { LinkForm($0.url) == .other } ?? false }
             let words = ([previous.url, previous.description, link.url, link.description] + more).filter { !$0.isEmpty }
             throw refused(
-                link, place,
+                link, source,
                 "Quote a link with its description: \"\(shown(words.joined(separator: " ")))\". To send it anyway: --raw."
             )
         }
     }
 
-    private func refused(_ link: LinkInput, _ place: String?, _ hint: String) -> HexlistError {
-        let place = place.map { TerminalText.clean($0) + ": " } ?? ""
-        return HexlistError(.badRequest, "\(place)`\(shown(link.url))` is not a link (no https://).", hint: hint)
+    private func refused(_ link: LinkInput, _ source: String?, _ hint: String) -> HexlistError {
+        let source = source.map { TerminalText.clean($0) + ": " } ?? ""
+        return HexlistError(.badRequest, "\(source)`\(shown(link.url))` is not a link (no https://).", hint: hint)
     }
 
     private func shown(_ text: String) -> String { TerminalText.clean(text, columns: 60) }

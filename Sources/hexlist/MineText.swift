@@ -39,12 +39,12 @@ enum MineText {
         let written = lines(links)
         var isUsed = Array(repeating: false, count: links.count)
         /// Groups the indices by text, each group in descending order, so that `popLast` returns the first.
-        func places(_ texts: [String]) -> [[UInt8]: [Int]] {
+        func linesByText(_ texts: [String]) -> [[UInt8]: [Int]] {
             Dictionary(grouping: texts.indices.reversed()) { Array(texts[$0].utf8) }
         }
         /// Removes and returns the index of the first unused link with this text.
-        func take(_ text: String, from places: inout [[UInt8]: [Int]]) -> Int? {
-            while let index = places[Array(text.utf8)]?.popLast() {
+        func take(_ text: String, from linesByText: inout [[UInt8]: [Int]]) -> Int? {
+            while let index = linesByText[Array(text.utf8)]?.popLast() {
                 guard isUsed[index] else {
                     isUsed[index] = true
                     return index
@@ -54,9 +54,9 @@ enum MineText {
         }
         let edited = text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).map(String.init)
         // Whole lines are matched before URLs, so that each of several links with the same URL keeps its own data.
-        var byLine = places(written)
+        var byLine = linesByText(written)
         let same = edited.map { take($0, from: &byLine) }
-        var byURL = places(links.map { TerminalText.clean($0.url) })
+        var byURL = linesByText(links.map { TerminalText.clean($0.url) })
         return try zip(edited, same).enumerated().flatMap { number, pair in
             let (line, index) = pair
             if let index { return [LinkEdit(from: index + 1)] }
@@ -94,15 +94,15 @@ enum MineText {
                 hint: "`hexlist show` numbers them.")
         }
         var numbers = (0..<count).map { $0 + 1 }.filter { !removed.contains($0) }
-        if let (number, place) = move {
+        if let (number, target) = move {
             guard let index = numbers.firstIndex(of: number) else {
                 throw HexlistError(.badRequest, "Link \(number) cannot be both removed and moved.")
             }
-            guard (1...numbers.count).contains(place) else {
-                throw HexlistError(.badRequest, "There is no position \(place): give 1 to \(numbers.count).")
+            guard (1...numbers.count).contains(target) else {
+                throw HexlistError(.badRequest, "There is no position \(target): give 1 to \(numbers.count).")
             }
             numbers.remove(at: index)
-            numbers.insert(number, at: place - 1)
+            numbers.insert(number, at: target - 1)
         }
         return numbers.map { LinkEdit(from: $0) } + added.map { LinkEdit(url: $0.url, linkDescription: $0.description) }
     }

@@ -76,12 +76,12 @@ enum MissingRecipient {
     static func line(to peer: String, removing word: String?, _ arguments: [String]) -> String {
         var words = Array(arguments.dropFirst())
         let verb = words.firstIndex(of: "send").map { $0 + 1 } ?? 0
-        let place = words.indices.dropFirst(verb).last { index in
+        let index = words.indices.dropFirst(verb).last { index in
             guard words[index] == word else { return false }
             let before = words[index - 1]
             return !before.hasPrefix("-") || before.contains("=") || !Usage.takesValue(before, of: SendCommand.self)
         }
-        if let place { words.remove(at: place) }
+        if let index { words.remove(at: index) }
         words.insert(contentsOf: ["--to", peer], at: verb)
         return (["hexlist"] + words.map(ShellText.quoted)).joined(separator: " ")
     }

@@ -1,6 +1,7 @@
 import Foundation
 import HexlistDiscovery
 import HexlistModel
+import TestSupport
 import Testing
 
 @testable import HexlistAvahi
@@ -54,7 +55,7 @@ import Testing
         "a peer appears, changes, survives restarts of the daemon and the bus, and is withdrawn", .timeLimit(.minutes(5)),
         .enabled(if: PrivateAvahi.obstacle == nil, "needs dbus-daemon, avahi-daemon, ip and unshare, and namespaces to run them in"),
         .enabled(
-            if: ProcessInfo.processInfo.environment["HEXLIST_LONG_TESTS"] == "1",
+            if: LongTests.areWanted,
             "in `make test-long` only: an avahi-daemon whose bus was killed may spin for ever"))
     func wholeLife() async throws {
         let avahi = PrivateAvahi()

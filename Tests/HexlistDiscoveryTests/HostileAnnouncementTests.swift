@@ -14,11 +14,11 @@ struct HostileAnnouncementTests {
         (0..<Int.random(in: 0...most, using: &generator)).map { _ in UInt8.random(in: 0...255, using: &generator) }
     }
 
-    @Test("100 000 TXT records and instance names of random bytes", .offPool) func random() {
+    @Test("TXT records and instance names of random bytes", .offPool) func random() {
         var generator = SeededGenerator(seed: 1)
         let keys = ["id=", "v=", "p=", "boot=", "txtvers=", "ID=", "=", ""].map { Array($0.utf8) }
         let own = "5E3C0000-0000-8000-8000-000000000000"
-        for round in 0..<100_000 {
+        for round in 0..<(LongTests.areWanted ? 100_000 : 10_000) {
             var strings: [[UInt8]] = []
             for _ in 0..<Int.random(in: 0...6, using: &generator) {
                 strings.append((keys.randomElement(using: &generator) ?? []) + Self.bytes(40, &generator))

@@ -6,7 +6,6 @@ import Testing
 @testable import HexlistEnvelope
 
 @Suite("Envelopes", .timeLimit(.minutes(10))) struct EnvelopeTests {
-    private static let isLong = ProcessInfo.processInfo.environment["HEXLIST_LONG_TESTS"] == "1"
     private static let day: UInt64 = 86_400_000
 
     private let ada: Peer
@@ -51,8 +50,8 @@ import Testing
         let envelope = try ada.letter(to: bob).bytes
         for index in envelope.indices {
             // Each decryption takes about a millisecond, so every bit is for long runs.
-            let bits = Self.isLong || index < 28 ? Array(0..<8) : [index % 8]
-            for bit in bits where Self.isLong || index < 64 || index % 16 == 0 || index > 5_200 {
+            let bits = LongTests.areWanted || index < 28 ? Array(0..<8) : [index % 8]
+            for bit in bits where LongTests.areWanted || index < 64 || index % 16 == 0 || index > 5_200 {
                 var altered = envelope
                 altered[index] ^= 1 << UInt8(bit)
                 let expected: EnvelopeFault.Reason = index < 4 ? .noEnvelope : index < 20 ? .notMine : index < 28 ? .otherKey : .damaged

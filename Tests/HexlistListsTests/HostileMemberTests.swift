@@ -7,7 +7,7 @@ import Testing
 
 /// A member with a modified program, which sends any rows, also two versions of one row to two machines of the owner.
 @Suite("Hostile members of lists") struct HostileMemberTests {
-    private static let runs = ProcessInfo.processInfo.environment["HEXLIST_LONG_TESTS"] == "1" ? 2_000 : 40
+    private static let runs = LongTests.areWanted ? 2_000 : 40
     private static let own = [(0, 1), (0, 2), (1, 2)]
 
     /// Two machines of the owner (0 and 1) and an honest member (2) with a list, to which a liar sends rows.

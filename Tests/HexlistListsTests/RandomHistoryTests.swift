@@ -7,9 +7,8 @@ import Testing
 ///
 /// HEXLIST_LONG_TESTS=1 runs 10 000 histories of 300 operations.
 @Suite("Random histories of lists") struct RandomHistoryTests {
-    private static let isLong = ProcessInfo.processInfo.environment["HEXLIST_LONG_TESTS"] == "1"
-    private static let runs = isLong ? 10_000 : 300
-    private static let operations = isLong ? 300 : 60
+    private static let runs = LongTests.areWanted ? 10_000 : 300
+    private static let operations = LongTests.areWanted ? 300 : 60
 
     @Test("every machine ends with the same tree, which the definition gives too, and no link is missing", .offPool, arguments: 0..<4)
     func convergence(part: Int) throws {
@@ -28,7 +27,7 @@ import Testing
     func monthApart() throws {
         var history = RandomHistory(seed: 4, restores: false, machines: 2)
         try history.run(operations: 100)
-        for step in 0..<(Self.isLong ? 5_000 : 400) { try history.changeSomething(step % 2) }
+        for step in 0..<(LongTests.areWanted ? 5_000 : 400) { try history.changeSomething(step % 2) }
         try history.finish()
     }
 }

@@ -67,7 +67,7 @@ private struct Lab {
 
     static func proof(_ dial: DeviceDial) -> DeviceDialResult {
         .proved(
-            DeviceProof(fingerprint: dial.fingerprint, address: dial.place.address),
+            DeviceProof(fingerprint: dial.fingerprint, address: dial.endpoint.address),
             DeviceInfo(alias: "Pixel 9", fingerprint: dial.fingerprint))
     }
 
@@ -87,11 +87,11 @@ private func dials(_ outputs: [DeviceDirectory.Output]) -> [DeviceDial] {
         let outputs = lab.announce(1)
         #expect(
             dials(outputs) == [
-                DeviceDial(fingerprint: fingerprint(1), place: DeviceEndpoint(address: address("10.0.0.2"), port: 53_317), name: "")
+                DeviceDial(fingerprint: fingerprint(1), endpoint: DeviceEndpoint(address: address("10.0.0.2"), port: 53_317), name: "")
             ])
         #expect(lab.row(1) == nil)
         #expect(lab.end(outputs, Lab.proof).contains(.up(fingerprint(1))))
-        #expect(lab.row(1)?.state == .verified && lab.row(1)?.places.first?.port == 53_317)
+        #expect(lab.row(1)?.state == .verified && lab.row(1)?.endpoints.first?.port == 53_317)
         #expect(lab.ghosts.isEmpty)
     }
 
@@ -100,7 +100,7 @@ private func dials(_ outputs: [DeviceDirectory.Output]) -> [DeviceDial] {
         let info = DeviceInfo(alias: "Pixel 9", fingerprint: fingerprint(1), port: isRegister ? 4_000 : nil)
         let outputs = lab.input(.proved(DeviceProof(fingerprint: fingerprint(1), address: address("10.0.0.2")), info: info))
         #expect(outputs == [.up(fingerprint(1))])
-        #expect(lab.row(1)?.places == (isRegister ? [DeviceEndpoint(address: address("10.0.0.2"), port: 4_000)] : []))
+        #expect(lab.row(1)?.endpoints == (isRegister ? [DeviceEndpoint(address: address("10.0.0.2"), port: 4_000)] : []))
     }
 
     @Test(
@@ -144,12 +144,12 @@ private func dials(_ outputs: [DeviceDirectory.Output]) -> [DeviceDial] {
             _ = lab.input(.known([fingerprint(1): []]))
             lab.meet(1)
         }
-        let before = lab.row(1)?.places
+        let before = lab.row(1)?.endpoints
         let outputs = lab.announce(1, at: "10.0.0.66", name: "Mallory")
-        #expect(dials(outputs).map(\.place.address) == [address("10.0.0.66")])
+        #expect(dials(outputs).map(\.endpoint.address) == [address("10.0.0.66")])
         let more = lab.end(outputs) { _ in .otherCertificate(fingerprint(2)) }
         #expect(!more.contains(.down(fingerprint(1))))
-        #expect(lab.ghosts == [.impostor] && lab.row(1)?.places == before)
+        #expect(lab.ghosts == [.impostor] && lab.row(1)?.endpoints == before)
         #expect(lab.row(1)?.state == (isKnown ? .verified : nil))
         let ghost = lab.directory.listing(now: lab.now).first { $0.state == .ghost(.impostor) }
         #expect(ghost?.name == (isKnown ? "Pixel 9" : "Mallory"))
@@ -160,20 +160,20 @@ private func dials(_ outputs: [DeviceDirectory.Output]) -> [DeviceDial] {
         var lab = Lab()
         lab.meet(1)
         lab.meet(1, at: "10.0.0.3")
-        #expect(lab.row(1)?.places.map(\.address) == [address("10.0.0.2"), address("10.0.0.3")])
+        #expect(lab.row(1)?.endpoints.map(\.address) == [address("10.0.0.2"), address("10.0.0.3")])
         _ = lab.pass(.seconds(100))
         var outputs = lab.input(.looked)
-        #expect(dials(outputs).map(\.place.address) == [address("10.0.0.2")])
+        #expect(dials(outputs).map(\.endpoint.address) == [address("10.0.0.2")])
         outputs = lab.end(outputs) { _ in .failed("timeout") }
-        #expect(dials(outputs).map(\.place.address) == [address("10.0.0.3")])
+        #expect(dials(outputs).map(\.endpoint.address) == [address("10.0.0.3")])
         #expect(lab.row(1)?.state == .verified)
         _ = lab.end(outputs, Lab.proof)
-        #expect(lab.row(1)?.state == .verified && lab.row(1)?.places.map(\.address) == [address("10.0.0.3")])
+        #expect(lab.row(1)?.state == .verified && lab.row(1)?.endpoints.map(\.address) == [address("10.0.0.3")])
         for number in 4..<40 {
             lab.meet(1, at: "10.0.0.\(number)")
             _ = lab.pass(.seconds(2))
         }
-        #expect(lab.row(1)?.places.count == lab.directory.limits.placesPerDevice)
+        #expect(lab.row(1)?.endpoints.count == lab.directory.limits.endpointsPerDevice)
     }
 
     @Test("a device is away after a failed probe, or 5 minutes after the last proof") func away() {
@@ -212,7 +212,7 @@ private func dials(_ outputs: [DeviceDirectory.Output]) -> [DeviceDial] {
         var lab = Lab()
         let outputs = lab.end(lab.announce(1)) { dial in
             .proved(
-                DeviceProof(fingerprint: dial.fingerprint, address: dial.place.address, samePeer: "bob"),
+                DeviceProof(fingerprint: dial.fingerprint, address: dial.endpoint.address, samePeer: "bob"),
                 DeviceInfo(alias: "bob", fingerprint: dial.fingerprint))
         }
         #expect(!outputs.contains(.up(fingerprint(1))) && lab.row(1) == nil && lab.ghosts == [.duplicate])

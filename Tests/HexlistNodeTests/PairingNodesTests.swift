@@ -120,9 +120,7 @@ extension PairingView {
     }
 }
 
-private let isLong = ProcessInfo.processInfo.environment["HEXLIST_LONG_TESTS"] == "1"
-
-@Suite("Pairing of two nodes", .serialized, .timeLimit(isLong ? .minutes(15) : .minutes(5)))
+@Suite("Pairing of two nodes", .serialized, .timeLimit(LongTests.areWanted ? .minutes(15) : .minutes(5)))
 struct PairingNodesTests {
     @Test("same digits, two confirmations: trust by fingerprint on both sides, held hexes in the inbox, larger frames")
     func agreement() async throws {
@@ -287,7 +285,7 @@ struct PairingNodesTests {
 
     @Test("both ask at once, with and without a session, both confirm or one refuses: the same result on both sides")
     func races() async throws {
-        let rounds = isLong ? 500 : 50
+        let rounds = LongTests.areWanted ? 500 : 50
         try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
             var paired = 0
             for round in 0..<rounds {

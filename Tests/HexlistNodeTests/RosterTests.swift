@@ -15,7 +15,7 @@ struct RosterTests {
         let two = try await TestNode("two", on: nil, identity: key)
         let one = try await TestNode("one", on: nil)
         let place = RosterAddress(host: "127.0.0.1", port: await two.node.port)
-        let entry = RosterEntry(fingerprint: key.fingerprint, name: "two", alias: "bob", trust: .trusted, places: [place])
+        let entry = RosterEntry(fingerprint: key.fingerprint, name: "two", alias: "bob", trust: .trusted, addresses: [place])
         #expect(try await one.node.roster.add([entry]) == [.changed])
         #expect(try await one.node.roster.add([entry]) == [.unchanged])
         try await one.untilListed(two)

@@ -25,7 +25,7 @@ import Testing
     ) {
         let results = links.map {
             LinkCheckResult(
-                place: LinkPosition(hex: $0.hex, position: $0.position), urlBytes: Array(Self.url($0.name).utf8), deadStatus: status)
+                position: LinkPosition(hex: $0.hex, position: $0.position), urlBytes: Array(Self.url($0.name).utf8), deadStatus: status)
         }
         let changed = try await test.store.markChecked(results, at: time)
         return (changed.marked.count, changed.unmarked.count)

@@ -6,10 +6,6 @@ import Testing
 
 @testable import HexlistStore
 
-private enum Rounds {
-    static let isLong = ProcessInfo.processInfo.environment["HEXLIST_LONG_TESTS"] == "1"
-}
-
 /// Hexes queued together are stored in one pack, and their rows are settled independently.
 @Suite struct OutboxRowRangeTests {
     private func terms(_ peers: [TestPeer], now: Int64 = start, bounds: OutboxBounds = OutboxBounds()) -> EnqueueOptions {
@@ -262,7 +258,7 @@ private enum Rounds {
         }
     }
 
-    @Test(arguments: 1...(Rounds.isLong ? 400 : 12)) func rowsOfRunsGoTheirOwnWays(_ seed: Int) throws {
+    @Test(arguments: 1...(LongTests.areWanted ? 400 : 12)) func rowsOfRunsGoTheirOwnWays(_ seed: Int) throws {
         var random = SeededGenerator(seed: UInt64(seed))
         let test = try TestStore()
         let peers = try (1...3).map { try TestPeer($0) }
@@ -382,7 +378,7 @@ private enum Rounds {
         #expect(try test.write { try $0.settle(refused, of: peer.id, at: start) }.count <= 5)
     }
 
-    @Test(arguments: 1...(Rounds.isLong ? 400 : 20)) func aDamagedPackIsNotRead(_ seed: Int) throws {
+    @Test(arguments: 1...(LongTests.areWanted ? 400 : 20)) func aDamagedPackIsNotRead(_ seed: Int) throws {
         var random = SeededGenerator(seed: UInt64(seed))
         var hexes = PackedHexes()
         for number in 0..<UInt64.random(in: 1...9, using: &random) {

@@ -1,5 +1,6 @@
 import Foundation
 import HexlistModel
+import TestSupport
 import Testing
 
 @testable import HexlistWire
@@ -192,7 +193,7 @@ struct FrameSequenceTests {
 
     @Test("each frame has exactly the effects of the protocol", arguments: openings)
     private func sequences(opening: Opening) {
-        let longest = ProcessInfo.processInfo.environment["HEXLIST_LONG_TESTS"] == "1" ? 4 : 3
+        let longest = LongTests.areWanted ? 4 : 3
         var tried = 0
         var sequences: [[Kind]] = [[]]
         for _ in 0..<longest {

@@ -11,10 +11,9 @@ import Testing
 /// count, so that the control wins as easily.
 @Suite("Pairing: a machine in the middle")
 struct PairingAttackTests {
-    static let isLong = ProcessInfo.processInfo.environment["HEXLIST_LONG_TESTS"] == "1"
-    static let keys = isLong ? 1_000_000 : 2_000
-    static let pairings = isLong ? 1_000 : 100
-    static let compared = isLong ? 6 : 3
+    static let keys = LongTests.areWanted ? 1_000_000 : 2_000
+    static let pairings = LongTests.areWanted ? 1_000 : 100
+    static let compared = LongTests.areWanted ? 6 : 3
 
     let alice = SessionFixture.key(1)
     let bob = SessionFixture.key(200)
@@ -98,9 +97,9 @@ struct PairingAttackTests {
             let alices = try askedByAlice(as: key)
             // Bob without commitments: he shows the digits of any two nonces.
             let answer = PairingNonce(using: &random)
-            let nonce = grind(alices, as: key, against: answer, tries: Self.isLong ? Self.keys : 5_000)
+            let nonce = grind(alices, as: key, against: answer, tries: LongTests.areWanted ? Self.keys : 5_000)
             if isMatch(PairingCode.digits(asker: key, asked: bob, askerNonce: nonce, askedNonce: answer), alices) { wins += 1 }
-            if Self.isLong, wins > 0 { break }
+            if LongTests.areWanted, wins > 0 { break }
         }
         #expect(wins > 0)
     }

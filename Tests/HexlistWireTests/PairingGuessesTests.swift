@@ -141,11 +141,10 @@ private struct Middle {
 
 @Suite("Pairing: guesses of a machine in the middle")
 struct PairingGuessesTests {
-    private static let isLong = ProcessInfo.processInfo.environment["HEXLIST_LONG_TESTS"] == "1"
 
     @Test("five tries on either side allow nine guesses, and no more")
     func bound() throws {
-        let pairings = Self.isLong ? 20_000 : 1_000
+        let pairings = LongTests.areWanted ? 20_000 : 1_000
         var random = SeededGenerator(seed: 7)
         var (wins, lost) = (0, 0)
         var probe = Middle(random)

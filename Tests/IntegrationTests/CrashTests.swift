@@ -103,12 +103,11 @@ extension Trait where Self == ConditionTrait {
 
 extension Trait where Self == TimeLimitTrait {
     /// The time limit of a suite of Tests/Faults programs: the usual one, or the given minutes with HEXLIST_LONG_TESTS=1.
-    static func rigLimit(long minutes: Int) -> Self { .timeLimit(.minutes(Rig.isLong ? minutes : Patience.test)) }
+    static func rigLimit(long minutes: Int) -> Self { .timeLimit(.minutes(LongTests.areWanted ? minutes : Patience.test)) }
 }
 
 /// A program of Tests/Faults.
 enum Rig {
-    static let isLong = ProcessInfo.processInfo.environment["HEXLIST_LONG_TESTS"] == "1"
 
     /// The reason why this machine cannot run the program. The program reports it (status 77) before doing anything.
     static func obstacle(_ name: String) -> String? {
@@ -139,8 +138,9 @@ enum Rig {
     ///   - long: further ones, with HEXLIST_LONG_TESTS=1.
     static func run(_ name: String, _ arguments: [String] = [], long: [String]) async throws {
         let output = try await Command.run(
-            ["\(Checkout.root)/Tests/Faults/\(name)"] + arguments + (isLong ? long : []), environment: ["HEXLIST_BIN": Checkout.programs],
-            seconds: isLong ? 3_300 : 1_100)
+            ["\(Checkout.root)/Tests/Faults/\(name)"] + arguments + (LongTests.areWanted ? long : []),
+            environment: ["HEXLIST_BIN": Checkout.programs],
+            seconds: LongTests.areWanted ? 3_300 : 1_100)
         print("\(name): \(output.out)", terminator: "")
         #expect(output.status == 0, "\(output)")
     }

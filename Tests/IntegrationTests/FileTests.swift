@@ -139,8 +139,7 @@ extension TwoMachines {
         @Test("a shared folder of many small files is fetched; after a kill, named files are complete, and the rest follows")
         func manySmallFilesAndKills() async throws {
             try await Self.withFriends { lab, uuid, folder in
-                let isLong = ProcessInfo.processInfo.environment["HEXLIST_LONG_TESTS"] == "1"
-                let (folders, each) = isLong ? (200, 50) : (20, 40)
+                let (folders, each) = LongTests.areWanted ? (200, 50) : (20, 40)
                 let (from, to) = (folder.appending(path: "photos"), folder.appending(path: "to"))
                 let data = { (number: Int) in Data((0..<4_000).map { UInt8(truncatingIfNeeded: $0 &* 7 &+ number) }) }
                 for number in 0..<folders {

@@ -1,5 +1,6 @@
 import Foundation
 import HexlistModel
+import TestSupport
 import Testing
 
 extension StrangeMachines {

@@ -211,7 +211,7 @@ struct PairingWithPrograms {
 
     @Test(
         "without an answer it is a no on both sides after two minutes",
-        .enabled(if: ProcessInfo.processInfo.environment["HEXLIST_LONG_TESTS"] == "1", "takes two minutes: HEXLIST_LONG_TESTS=1"))
+        .enabled(if: LongTests.areWanted, "takes two minutes: HEXLIST_LONG_TESTS=1"))
     func timeout() async throws {
         try await Two.with { two in
             async let here = TerminalCommand.run(

@@ -78,8 +78,8 @@ struct HexRoutes: Sendable {
                 throw HexlistError(
                     .badRequest, "\(links.count) links are too many for one request; \(Self.idsOfRequest) fit.", hint: "Split them.")
             }
-            let places = links.map { LinkPosition(hex: $0.hex, position: Int(clamping: $0.number - 1)) }
-            return APIReply.json(ChangedJSON(changed: try await api.store.markLinks(places, unread: wanted.unread)))
+            let positions = links.map { LinkPosition(hex: $0.hex, position: Int(clamping: $0.number - 1)) }
+            return APIReply.json(ChangedJSON(changed: try await api.store.markLinks(positions, unread: wanted.unread)))
         }
         guard let hexes = wanted.hexes else {
             throw HexlistError(.badRequest, "Name some hexes with `ids`, `ranges` or `from`, all of the inbox with `all`, or `links`.")
@@ -147,10 +147,10 @@ struct HexRoutes: Sendable {
             // A range may end above the newest id. It is cut there, so that hexes that arrive during the request are excluded.
             let newest = ranges.isEmpty ? 0 : try await api.store.read { try $0.newestHex() }
             // Ranges include received hexes only. Hexes of My Hexlist are changed only if their ids are named.
-            let places: [HexLocation] = change.requiredLocation.map { [$0] } ?? [.inbox, .held]
+            let positions: [HexLocation] = change.requiredLocation.map { [$0] } ?? [.inbox, .held]
             return (ids.isEmpty ? [] : [.ids(ids)])
                 + ranges.filter { $0.lowerBound <= newest }.flatMap { range in
-                    places.map { .group(.ids(range.clamped(to: range.lowerBound...newest), in: $0)) }
+                    positions.map { .group(.ids(range.clamped(to: range.lowerBound...newest), in: $0)) }
                 }
         case .list(let from, let location, let newest):
             let location: HexLocation = try location.map { try APIQuery.choice($0, of: "location") } ?? change.requiredLocation ?? .inbox

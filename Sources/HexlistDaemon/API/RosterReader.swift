@@ -70,7 +70,7 @@ struct RosterReader {
         if let alias = peer.alias, let fault = PeerAlias.textFault(alias) { throw Fault(message: fault) }
         return RosterEntry(
             kind: kind, fingerprint: fingerprint, name: PeerName.cut(peer.name, bytes: NameKey.bytes), alias: peer.alias, trust: trust,
-            places: try places(peer.addresses), groups: try groups(peer.groups),
+            addresses: try addresses(peer.addresses), groups: try groups(peer.groups),
             card: try peer.card.map { text throws(Fault) in try card(text, of: fingerprint) })
     }
 
@@ -86,18 +86,18 @@ struct RosterReader {
         return names
     }
 
-    private static func places(_ texts: [String]) throws(Fault) -> [RosterAddress] {
+    private static func addresses(_ texts: [String]) throws(Fault) -> [RosterAddress] {
         guard texts.count <= PeerRecord.endpointLimit else {
             throw Fault(message: "It has more than \(PeerRecord.endpointLimit) addresses.")
         }
-        var places: [RosterAddress] = []
+        var addresses: [RosterAddress] = []
         for text in texts {
-            guard text.utf8.count <= 300, !text.utf8.contains(UInt8(ascii: "%")), let place = SettingKey.staticPeer(text) else {
+            guard text.utf8.count <= 300, !text.utf8.contains(UInt8(ascii: "%")), let parsed = SettingKey.staticPeer(text) else {
                 throw Fault(message: "`\(TerminalText.clean(text, columns: 60))` is not a `host:port` that another machine can reach.")
             }
-            let found = RosterAddress(host: place.host, port: place.port)
-            if !places.contains(found) { places.append(found) }
+            let found = RosterAddress(host: parsed.host, port: parsed.port)
+            if !addresses.contains(found) { addresses.append(found) }
         }
-        return places
+        return addresses
     }
 }

@@ -59,7 +59,7 @@ extension RosterPeer {
             uuid: entry.peer.description, kind: entry.kind == .hexlist ? nil : entry.kind.rawValue,
             fingerprint: entry.fingerprint.description, name: entry.name, alias: entry.alias,
             trust: entry.trust.rawValue,
-            addresses: entry.places.map { HostPort.text($0.host, $0.port) }, groups: entry.groups,
+            addresses: entry.addresses.map { HostPort.text($0.host, $0.port) }, groups: entry.groups,
             card: entry.card.map { Base64.encode($0.bytes) })
     }
 }

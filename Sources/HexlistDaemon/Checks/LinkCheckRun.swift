@@ -17,7 +17,7 @@ struct LinkCheckRun {
     /// A URL that is being checked, and the links that have it.
     private struct Address {
         var url: String
-        var places: [LinkPosition]
+        var positions: [LinkPosition]
     }
 
     /// More links are read from the store while fewer URLs than `window` wait and fewer results than `maximumFindings` are to be reported.
@@ -105,7 +105,7 @@ struct LinkCheckRun {
             queue.forgetIdleHosts(now: .now)
             let links = try await source.next(in: store)
             for (url, links) in Dictionary(grouping: links, by: \.urlBytes) {
-                let address = Address(url: String(decoding: url, as: UTF8.self), places: links.map(\.place))
+                let address = Address(url: String(decoding: url, as: UTF8.self), positions: links.map(\.position))
                 guard let probe = PageProbe(address.url) else {
                     end(address, .skipped(.notWeb))
                     continue
@@ -149,14 +149,14 @@ struct LinkCheckRun {
     }
 
     private mutating func end(_ address: Address, _ result: PageProbe.Result) {
-        let links = address.places.count
+        let links = address.positions.count
         func report(_ state: CheckedLinkJSON.State, _ status: Int?, _ reason: LinkCheckReason? = nil) {
-            findings += address.places.map {
+            findings += address.positions.map {
                 CheckedLinkJSON(hex: $0.hex, number: $0.position + 1, url: address.url, state: state, status: status, reason: reason)
             }
         }
         func mark(_ status: Int?) {
-            results += address.places.map { LinkCheckResult(place: $0, urlBytes: Array(address.url.utf8), deadStatus: status) }
+            results += address.positions.map { LinkCheckResult(position: $0, urlBytes: Array(address.url.utf8), deadStatus: status) }
         }
         switch result {
         case .reachable:
@@ -183,7 +183,8 @@ struct LinkCheckRun {
         result.unmarked += changed.unmarked.count
         findings += changed.unmarked.map {
             CheckedLinkJSON(
-                hex: $0.place.hex, number: $0.place.position + 1, url: String(decoding: $0.urlBytes, as: UTF8.self), state: .reachable)
+                hex: $0.position.hex, number: $0.position.position + 1, url: String(decoding: $0.urlBytes, as: UTF8.self), state: .reachable
+            )
         }
         try await report(MineCheckProgress(done: result.links, total: source.count, links: findings))
         findings = []

@@ -5,7 +5,7 @@ import HexlistStore
 /// The links of a check, in the order in which lists show them.
 struct MineLinkSource: Sendable {
     struct Link: Sendable {
-        var place: LinkPosition
+        var position: LinkPosition
         var urlBytes: [UInt8]
     }
 
@@ -45,7 +45,7 @@ struct MineLinkSource: Sendable {
             var seen: Set<LinkPosition> = []
             func add(_ found: [ListedLink]) throws {
                 for link in found where seen.insert(LinkPosition(hex: link.id, position: link.position)).inserted {
-                    links.append(Link(place: LinkPosition(hex: link.id, position: link.position), urlBytes: link.url))
+                    links.append(Link(position: LinkPosition(hex: link.id, position: link.position), urlBytes: link.url))
                 }
                 guard links.count <= Self.maximumLinks else {
                     throw HexlistError(
@@ -79,7 +79,7 @@ struct MineLinkSource: Sendable {
             }
             rest = .all(after: page.next)
             isAtEnd = page.next == nil
-            return page.items.map { Link(place: LinkPosition(hex: $0.id, position: $0.position), urlBytes: $0.url) }
+            return page.items.map { Link(position: LinkPosition(hex: $0.id, position: $0.position), urlBytes: $0.url) }
         }
     }
 }

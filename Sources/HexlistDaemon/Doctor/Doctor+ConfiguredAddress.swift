@@ -14,31 +14,31 @@ extension Doctor {
     /// - Parameter text: the address, with or without its port.
     func configured(_ text: String) async -> ConfiguredAddress? {
         let wanted = Array(text.lowercased().utf8)
-        let places = await api.node.diagnostics.facts().staticPeers.filter { address, _ in
+        let addresses = await api.node.diagnostics.facts().staticPeers.filter { address, _ in
             [address.description, address.host, "[\(address.host)]"].contains { Array($0.lowercased().utf8) == wanted }
         }
-        return places.first.map { ConfiguredAddress(address: $0.address, state: $0.state) }
+        return addresses.first.map { ConfiguredAddress(address: $0.address, state: $0.state) }
     }
 
     /// Makes the checks of a peer for a configured address. The TLS handshake shows which peer has the address.
-    func steps(of place: ConfiguredAddress) async -> [DoctorStep] {
-        switch place.state {
+    func steps(of peer: ConfiguredAddress) async -> [DoctorStep] {
+        switch peer.state {
         case .isOwn: return [Self.isOwn]
         case .answered(let id), .away(let id, _):
             let rows = await rows(of: id)
             if !rows.isEmpty { return await steps(of: id, rows) }
         case .probing, .failed: break
         }
-        let known = EndpointView(host: place.address.host, port: Int(place.address.port), via: "static")
+        let known = EndpointView(host: peer.address.host, port: Int(peer.address.port), via: "static")
         let (resolving, endpoints) = await resolve([known])
         let reaches = await reach(endpoints, nil)
         let rest = [resolving].compactMap { $0 } + Self.reaching(reaches)
         let found = reaches.compactMap(\.reach.peer)
-        guard let id = found.first else { return [Self.record(place, nil, [])] + rest }
+        guard let id = found.first else { return [Self.record(peer, nil, [])] + rest }
         guard id != api.node.id else { return [Self.isOwn] + rest }
         let rows = await rows(of: id)
         let met = await session(id, rows.first { $0.state != .ghost }?.trust.known ?? .stranger, reaches)
-        return [Self.record(place, id, rows)] + rest + met
+        return [Self.record(peer, id, rows)] + rest + met
     }
 
     private func rows(of id: PeerID) async -> [PeerView] { (try? await api.node.peers.all().filter { $0.uuid == id }) ?? [] }
@@ -47,13 +47,13 @@ extension Doctor {
     /// - Parameters:
     ///   - id: the peer that answers at the address now.
     ///   - rows: the rows with the UUID of this peer.
-    static func record(_ place: ConfiguredAddress, _ id: PeerID?, _ rows: [PeerView]) -> DoctorStep {
-        let name = "\(place.address), named under `peers:`,"
+    static func record(_ peer: ConfiguredAddress, _ id: PeerID?, _ rows: [PeerView]) -> DoctorStep {
+        let name = "\(peer.address), named under `peers:`,"
         if let row = rows.first(where: { $0.state != .ghost }), row.trust == .blocked {
             return record(row, others: rows.filter { $0 != row })
         }
         if let id { return DoctorStep("peer", .ok, "\(name) is \(id).") }
-        return switch place.state {
+        return switch peer.state {
         case .failed(let why), .away(_, let why):
             DoctorStep("peer", .failed, "\(name) is not reached: \(why).", advice: ["Is hexlistd running there?"])
         case .probing, .answered, .isOwn: DoctorStep("peer", .failed, "\(name) was not met yet.", advice: ["Is hexlistd running there?"])

@@ -13,16 +13,16 @@ enum GuestAddresses {
         let listen = ListenAddresses(listen)
         let usable = interfaces.filter { $0.isUp && $0.isRunning && !$0.isLoopback && !$0.isVirtual }.flatMap(\.addresses)
             .filter { !$0.address.isLinkLocal && listen.contains($0.address) }
-        let ranked = usable.enumerated().map { place, found in
+        let ranked = usable.enumerated().map { position, found in
             let rank =
                 switch (found.address.isIPv6, found.address.isPrivate) {
                 case (false, true): found.interface == route ? 0 : 1
                 case (false, false): 2
                 case (true, _): 3
                 }
-            return (rank: rank, place: place, address: found.address)
+            return (rank: rank, position: position, address: found.address)
         }
-        return ranked.sorted { ($0.rank, $0.place) < ($1.rank, $1.place) }.map(\.address)
+        return ranked.sorted { ($0.rank, $0.position) < ($1.rank, $1.position) }.map(\.address)
     }
 
     /// All addresses of this machine, without scopes.

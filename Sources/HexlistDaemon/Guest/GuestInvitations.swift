@@ -248,9 +248,9 @@ struct GuestInvitations {
 
     private mutating func change(_ upload: String, of id: GuestID, _ change: (inout Upload) -> Void) {
         guard let index = all.firstIndex(where: { $0.id == id.invitation }),
-            let place = all[index].guests[id.guest].uploads.firstIndex(where: { PeerText.areEqual($0.id, upload) })
+            let uploadIndex = all[index].guests[id.guest].uploads.firstIndex(where: { PeerText.areEqual($0.id, upload) })
         else { return }
-        change(&all[index].guests[id.guest].uploads[place])
+        change(&all[index].guests[id.guest].uploads[uploadIndex])
     }
 
     // MARK: Hexes

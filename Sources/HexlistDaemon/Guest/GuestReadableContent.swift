@@ -49,9 +49,9 @@ struct GuestReadableContent: Sendable {
     private mutating func add(_ content: HexContent, _ files: [LocalFile?]) {
         add(content.string(content.hexDescription), content.links[...], files[..<content.links.count], of: content)
         for child in content.children where !child.links.isEmpty {
-            let place = content.links.count + child.links.lowerBound
+            let start = content.links.count + child.links.lowerBound
             add(
-                content.string(child.hexDescription), content.childLinks[child.links], files[place..<(place + child.links.count)],
+                content.string(child.hexDescription), content.childLinks[child.links], files[start..<(start + child.links.count)],
                 of: content)
         }
     }

@@ -338,8 +338,8 @@ enum GuestKey {
         var bits = [random.next(), random.next()]
         // 21 digits of 6 bits and one of 2 bits.
         var key: [UInt8] = []
-        for place in 0..<length {
-            let count: UInt64 = place == length - 1 ? 2 : 6
+        for index in 0..<length {
+            let count: UInt64 = index == length - 1 ? 2 : 6
             let low = bits[0] & ((1 << count) - 1)
             key.append(digits[Int(low)])
             bits[0] = bits[0] >> count | bits[1] << (64 - count)

@@ -6,13 +6,13 @@ import HexlistTransport
 /// Sending to devices: a `LocalSendCourier` for each trusted device that is online.
 extension Devices {
     /// The address of a device that is online; `nil` for others.
-    func place(of device: Fingerprint, _ node: isolated Node) -> DeviceEndpoint? {
+    func endpoint(of device: Fingerprint, _ node: isolated Node) -> DeviceEndpoint? {
         guard let row = directory.row(of: device, now: node.clocks.now), row.state == .verified else { return nil }
-        return row.places.first
+        return row.endpoints.first
     }
 
     /// Whether a trusted device is online.
-    func isOnline(_ peer: PeerID, _ node: isolated Node) -> Bool { trusted(peer, node).map { place(of: $0, node) != nil } ?? false }
+    func isOnline(_ peer: PeerID, _ node: isolated Node) -> Bool { trusted(peer, node).map { endpoint(of: $0, node) != nil } ?? false }
 
     /// The certificate of a trusted device; `nil` for others.
     private func trusted(_ peer: PeerID, _ node: isolated Node) -> Fingerprint? {
@@ -24,7 +24,7 @@ extension Devices {
     /// - Returns: `false` if the device is away, or not trusted.
     @discardableResult
     func connect(_ peer: PeerID, _ node: isolated Node) -> Bool {
-        guard isEnabled, let device = trusted(peer, node), place(of: device, node) != nil else { return false }
+        guard isEnabled, let device = trusted(peer, node), endpoint(of: device, node) != nil else { return false }
         if let courier = couriers[peer], courier.isOpen { return true }
         let courier = LocalSendCourier(device, node)
         couriers[peer] = courier

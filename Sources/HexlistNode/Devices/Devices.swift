@@ -217,7 +217,7 @@ final class Devices {
 
     private func dial(_ id: DeviceDialID, _ dial: DeviceDial, _ node: isolated Node) {
         let request = node.transport.postToDevice(
-            at: dial.place.address, port: dial.place.port, expecting: dial.fingerprint, path: LocalSendLimits.path + "/v2/register",
+            at: dial.endpoint.address, port: dial.endpoint.port, expecting: dial.fingerprint, path: LocalSendLimits.path + "/v2/register",
             body: info(of: node).registration, limit: LocalSendLimits.infoBytes, timeout: Self.dialTime)
         request.whenComplete { [weak node] result in
             node?.assumeIsolated { node in
@@ -234,15 +234,15 @@ final class Devices {
             guard response.status == 200, let info = try? DeviceInfo(parsing: response.body) else {
                 return .failed("does not answer as LocalSend does")
             }
-            return .proved(proof(of: response.certificate, at: dial.place.address, node), info)
+            return .proved(proof(of: response.certificate, at: dial.endpoint.address, node), info)
         case .failure(DeviceRequestFault.otherCertificate(let other)): return .otherCertificate(other)
         case .failure(let fault): return .failed((fault as? DeviceRequestFault)?.text ?? "does not answer")
         }
     }
 
     /// Handles a request that got no connection, or reached another device.
-    func requestFailed(_ device: Fingerprint, at place: DeviceEndpoint, _ result: DeviceDialResult, _ node: isolated Node) {
-        apply(.requestFailed(device, at: place, result), node)
+    func requestFailed(_ device: Fingerprint, at endpoint: DeviceEndpoint, _ result: DeviceDialResult, _ node: isolated Node) {
+        apply(.requestFailed(device, at: endpoint, result), node)
     }
 
     private func record(_ type: EventType, _ fingerprint: Fingerprint, _ node: isolated Node) {
@@ -284,7 +284,7 @@ final class Devices {
         return PeerContact(
             peer: fingerprint.peerID, kind: .localsend, fingerprint: fingerprint, name: PeerName.cut(row.name, bytes: NameKey.bytes),
             version: row.version.map { PeerName.cut($0, bytes: ProtocolLimits.wordBytes) }, boot: nil, seenAt: milliseconds,
-            endpoints: row.places.reversed().filter { !$0.address.isLinkLocal }.map { PeerEndpoint($0, lastOKAt: milliseconds) })
+            endpoints: row.endpoints.reversed().filter { !$0.address.isLinkLocal }.map { PeerEndpoint($0, lastOKAt: milliseconds) })
     }
 
     // MARK: Status

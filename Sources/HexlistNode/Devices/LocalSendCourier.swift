@@ -215,10 +215,11 @@ final class LocalSendCourier: Courier, @unchecked Sendable {
                 state = .sending(sending)
                 call?.cancel()
             case .cancel(let session):
-                guard let place = node.devices.place(of: device, node) else { break }
+                guard let endpoint = node.devices.endpoint(of: device, node) else { break }
                 let target = "\(LocalSendLimits.path)/v2/cancel?sessionId=\(PercentEncoding.encode(session))"
                 node.transport.send(
-                    DeviceRequest(target, .bytes([]), limit: Self.responseBytes), to: place.address, port: place.port, expecting: device
+                    DeviceRequest(target, .bytes([]), limit: Self.responseBytes), to: endpoint.address, port: endpoint.port,
+                    expecting: device
                 ) { _ in }
             case .forgetPIN:
                 guard let pin = sending.pin else { break }
@@ -246,16 +247,16 @@ final class LocalSendCourier: Courier, @unchecked Sendable {
         guard case .sending(var sending) = state else { return }
         sending.number += 1
         let number = sending.number
-        guard let place = node.devices.place(of: device, node) else {
+        guard let endpoint = node.devices.endpoint(of: device, node) else {
             state = .sending(sending)
             return node.onLoop { node in self.change(node) { event(&$0, .unreachable("is away"), node.clocks.now) } }
         }
-        sending.call = node.transport.send(request, to: place.address, port: place.port, expecting: device) { [weak node] result in
+        sending.call = node.transport.send(request, to: endpoint.address, port: endpoint.port, expecting: device) { [weak node] result in
             node?.assumeIsolated { node in
                 guard !node.isStopping, case .sending(let sending) = self.state, sending.number == number else { return }
                 self.change(node) { event(&$0, DeviceReply(result), node.clocks.now) }
                 if case .failure(let fault) = result, let failure = DeviceDialResult(fault) {
-                    node.devices.requestFailed(self.device, at: place, failure, node)
+                    node.devices.requestFailed(self.device, at: endpoint, failure, node)
                 }
             }
         }

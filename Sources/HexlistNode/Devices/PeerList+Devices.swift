@@ -30,7 +30,7 @@ extension PeerList {
             registry.devices[fingerprint.peerID].flatMap { $0.fingerprint == fingerprint ? $0 : nil }
         }
         let lastSeen = row.provenAt.map { Timestamp(milliseconds: times.milliseconds(of: $0)) }
-        let endpoints = row.places.map {
+        let endpoints = row.endpoints.map {
             EndpointView(host: $0.address.description, port: $0.port, via: PeerEndpoint.localSend, lastOK: lastSeen)
         }
         func view(_ state: PeerView.State, reason: String? = nil, why: String?, _ record: PeerRecord?) -> PeerView {
@@ -65,7 +65,7 @@ extension PeerEndpoint {
     static let localSend = "localsend"
 
     /// - Parameter lastOKAt: milliseconds since 1970.
-    init(_ place: DeviceEndpoint, lastOKAt: Int64) {
-        self.init(host: place.address.description, port: place.port, interface: nil, via: Self.localSend, lastOKAt: lastOKAt)
+    init(_ endpoint: DeviceEndpoint, lastOKAt: Int64) {
+        self.init(host: endpoint.address.description, port: endpoint.port, interface: nil, via: Self.localSend, lastOKAt: lastOKAt)
     }
 }

@@ -31,14 +31,14 @@ public typealias DeadLinks = [Int64: [[UInt8]: DeadLink]]
 
 /// The result of a check of a link of My Hexlist.
 public struct LinkCheckResult: Sendable, Equatable {
-    public var place: LinkPosition
+    public var position: LinkPosition
     /// The URL that was checked.
     public var urlBytes: [UInt8]
     /// The status of the response if the link is dead; `nil` if its page exists.
     public var deadStatus: Int?
 
-    public init(place: LinkPosition, urlBytes: [UInt8], deadStatus: Int?) {
-        self.place = place
+    public init(position: LinkPosition, urlBytes: [UInt8], deadStatus: Int?) {
+        self.position = position
         self.urlBytes = urlBytes
         self.deadStatus = deadStatus
     }
@@ -82,7 +82,7 @@ extension HexStore {
         try await write(rows: links.count) { writer in
             try writer.change {
                 var changed: (marked: [LinkCheckResult], unmarked: [LinkCheckResult]) = ([], [])
-                for (hex, links) in Dictionary(grouping: links, by: \.place.hex).sorted(by: { $0.key < $1.key }) {
+                for (hex, links) in Dictionary(grouping: links, by: \.position.hex).sorted(by: { $0.key < $1.key }) {
                     guard try writer.summary(ofTop: hex)?.location == .mine else { continue }
                     let difference = try writer.markChecked(links, of: hex, at: now)
                     changed.marked += difference.marked
@@ -101,7 +101,7 @@ extension StoreWriter {
         let marks = try deadLinks(of: [hex])[hex] ?? [:]
         let current = try links.filter { link in
             try marks[link.urlBytes]?.status != link.deadStatus
-                && first("SELECT url FROM link WHERE id = ?", link.place.id) { $0.bytes(0) } == link.urlBytes
+                && first("SELECT url FROM link WHERE id = ?", link.position.id) { $0.bytes(0) } == link.urlBytes
         }
         guard !current.isEmpty else { return ([], []) }
         try unindex([hex])

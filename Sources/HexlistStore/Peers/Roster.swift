@@ -11,7 +11,7 @@ public struct RosterEntry: Sendable, Equatable {
     public var alias: String?
     public var trust: Trust
     /// The addresses at which the peer was reached, without duplicates.
-    public var places: [RosterAddress]
+    public var addresses: [RosterAddress]
     /// The names of the peer's groups. All must be valid (`GroupName.fault`).
     public var groups: [String]
     /// The card, imported only for a trusted peer.
@@ -21,7 +21,8 @@ public struct RosterEntry: Sendable, Equatable {
     public static let groupLimit = 100
 
     public init(
-        kind: PeerKind = .hexlist, fingerprint: Fingerprint, name: String, alias: String? = nil, trust: Trust, places: [RosterAddress] = [],
+        kind: PeerKind = .hexlist, fingerprint: Fingerprint, name: String, alias: String? = nil, trust: Trust,
+        addresses: [RosterAddress] = [],
         groups: [String] = [], card: PeerCard? = nil
     ) {
         self.kind = kind
@@ -29,7 +30,7 @@ public struct RosterEntry: Sendable, Equatable {
         self.name = name
         self.alias = alias
         self.trust = trust
-        self.places = places
+        self.addresses = addresses
         self.groups = groups
         self.card = card
     }
@@ -42,13 +43,13 @@ public struct RosterEntry: Sendable, Equatable {
         guard let fingerprint = record.fingerprint, record.trust != .stranger || record.alias != nil || !record.groups.isEmpty
         else { return nil }
         // Skips link-local addresses with a scope, because the scope names a network interface of this machine.
-        let places = record.endpoints.filter { !$0.host.utf8.contains(UInt8(ascii: "%")) }.map {
+        let addresses = record.endpoints.filter { !$0.host.utf8.contains(UInt8(ascii: "%")) }.map {
             RosterAddress(host: $0.host, port: $0.port)
         }
         var unique: [RosterAddress] = []
-        for address in places where !unique.contains(address) { unique.append(address) }
+        for address in addresses where !unique.contains(address) { unique.append(address) }
         self.init(
-            kind: record.kind, fingerprint: fingerprint, name: record.name, alias: record.alias, trust: record.trust, places: unique,
+            kind: record.kind, fingerprint: fingerprint, name: record.name, alias: record.alias, trust: record.trust, addresses: unique,
             groups: Array(record.groups.prefix(Self.groupLimit)), card: record.card)
     }
 }
@@ -172,7 +173,7 @@ extension StoreWriter {
     /// a session may have proved them.
     /// - Returns: whether an address was added.
     private func addPlaces(_ entry: RosterEntry, to known: [PeerEndpoint]) throws -> Bool {
-        let new = entry.places.filter { address in !known.contains { $0.host == address.host && $0.port == address.port } }
+        let new = entry.addresses.filter { address in !known.contains { $0.host == address.host && $0.port == address.port } }
         let fitting = new.prefix(max(0, PeerRecord.endpointLimit - known.count))
         guard !fitting.isEmpty else { return false }
         try change {

@@ -107,21 +107,21 @@ extension HexReader {
     private mutating func child(
         _ json: JSONScanner, at start: Int, open: Int, _ dialect: HexMember.Dialect, of parent: Int?, index: Int
     ) throws(GrammarFault) -> Int {
-        let place = children.count
+        let childIndex = children.count
         children.append(ChildContent(parent: parent))
         childPositions.append(ChildPosition(index: index, children: 0))
-        current = place
+        current = childIndex
         linkMark = links.count
         violationMark = violation
         var hex = OpenHex()
         let end = try members(json, at: start, open: open, dialect, into: &hex)
-        childPositions[place].children = hex.children.start
-        children[place].senderUUID = hex.senderUUID.slice
-        children[place].senderName = hex.senderName.slice
-        children[place].hexDescription = hex.hexDescription.slice
-        children[place].hexColor = hex.hexColor.slice
-        children[place].extra = hex.extra
-        children[place].links = linkMark - ownLinks..<links.count - ownLinks
+        childPositions[childIndex].children = hex.children.start
+        children[childIndex].senderUUID = hex.senderUUID.slice
+        children[childIndex].senderName = hex.senderName.slice
+        children[childIndex].hexDescription = hex.hexDescription.slice
+        children[childIndex].hexColor = hex.hexColor.slice
+        children[childIndex].extra = hex.extra
+        children[childIndex].links = linkMark - ownLinks..<links.count - ownLinks
         return end
     }
 

@@ -148,10 +148,10 @@ final class BulkReport: Sendable {
 
     private func report(_ outcome: BulkOutcome, _ state: inout State) {
         report(&state) {
-            let place = outcome.line.map { "line \($0)" } ?? "outbox \(outcome.send.outboxID)"
+            let label = outcome.line.map { "line \($0)" } ?? "outbox \(outcome.send.outboxID)"
             let why = [outcome.send.code, outcome.send.message].compactMap { $0 }.filter { !$0.isEmpty }
             let name = PeerDisplayName(outcome.send.peer, outcome.send.tag).shown()
-            return ([place, "\(outcome.send.state.rawValue) by \(name)"] + why).joined(separator: ": ")
+            return ([label, "\(outcome.send.state.rawValue) by \(name)"] + why).joined(separator: ": ")
         }
     }
 

@@ -12,7 +12,7 @@ struct FeedCommand: AsyncParsableCommand {
 
             hexlist feed --hex 7 >folder.xml
 
-            Words are those of `hexlist search --links`. Without words it prints the newest links of My Hexlist, or of another place with \
+            Words are those of `hexlist search --links`. Without words it prints the newest links of My Hexlist, or of another location with \
             --in. Links with the same address are one entry.
 
             --address prints an address of this feed for feed readers of this machine, such as `http://127.0.0.1:24400/feed/…`. Whoever \
@@ -28,7 +28,7 @@ struct FeedCommand: AsyncParsableCommand {
     var from: String?
 
     @Option(name: .customLong("in"), help: ArgumentHelp("Only links in this place.", valueName: "place"))
-    var place: SearchCommand.SearchLocation?
+    var location: SearchCommand.SearchLocation?
 
     @Flag(help: "Only unread links.")
     var unread = false
@@ -52,14 +52,14 @@ struct FeedCommand: AsyncParsableCommand {
         let isFeed = !address && !list && remove == nil
         if common.json, isFeed { throw ValidationError("A feed is XML. For JSON use `hexlist search --links --json`.") }
         if [address, list, remove != nil].count(where: \.self) > 1 { throw ValidationError("Give one of --address, --list and --remove.") }
-        if list || remove != nil, !text.isEmpty || hex != nil || from != nil || place != nil || unread {
+        if list || remove != nil, !text.isEmpty || hex != nil || from != nil || location != nil || unread {
             throw ValidationError("--list and --remove go with no words and filters.")
         }
         if address, from != nil || unread {
             throw ValidationError("--address goes with words: use `from:PEER` and `is:unread` instead of --from and --unread.")
         }
         if limit < 0 { throw ValidationError("--limit needs a number of at least 0.") }
-        if hex != nil, !text.isEmpty || from != nil || place != nil || unread {
+        if hex != nil, !text.isEmpty || from != nil || location != nil || unread {
             throw ValidationError("--hex prints all links of one hex: leave out words and other filters.")
         }
     }
@@ -72,7 +72,7 @@ struct FeedCommand: AsyncParsableCommand {
         if address { return try await addAddress(words) }
         try await common.withClient { client in
             let status = try await client.status()
-            let location = place.flatMap { HexLocation(rawValue: $0.rawValue) }
+            let location = location.flatMap { HexLocation(rawValue: $0.rawValue) }
             var feed = AtomFeed(
                 id: AtomFeed.feedID(
                     search: words, hex: hex?.value, sender: from ?? "", location: location, isUnread: unread, machine: status.uuid),
@@ -91,7 +91,7 @@ struct FeedCommand: AsyncParsableCommand {
 
     private func addAddress(_ words: String) async throws {
         let output = common.output
-        let request = FeedRequest(hex: hex?.value, text: words.isEmpty ? nil : words, location: place?.rawValue)
+        let request = FeedRequest(hex: hex?.value, text: words.isEmpty ? nil : words, location: location?.rawValue)
         let added = try await common.withClient { try await $0.addFeed(request) }
         if output.json {
             try output.object(added)
@@ -138,10 +138,10 @@ struct FeedCommand: AsyncParsableCommand {
             let (after, count) = (cursor, min(maximum - entries.count, LocalAPI.pageLimit))
             func add(_ link: ListedLinkJSON) { entries.append(Self.entry(link, machine)) }
             if words.isEmpty {
-                let filter = HexlistClient.HexFilter(location: place?.rawValue ?? "mine", unread: unread, from: from)
+                let filter = HexlistClient.HexFilter(location: location?.rawValue ?? "mine", unread: unread, from: from)
                 cursor = try await client.links(filter, unique: false, limit: count, after: after, add).next
             } else {
-                let filter = HexlistClient.SearchFilter(text: words, location: place?.rawValue, unread: unread, from: from)
+                let filter = HexlistClient.SearchFilter(text: words, location: location?.rawValue, unread: unread, from: from)
                 cursor = try await client.searchLinks(filter, limit: count, after: after, add).next
             }
         } while cursor != nil && entries.count < maximum

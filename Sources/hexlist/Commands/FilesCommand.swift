@@ -52,17 +52,17 @@ struct FilesCommand: AsyncParsableCommand {
     var force = false
 
     @Argument(help: ArgumentHelp("SERVICE: or SERVICE:PATH", valueName: "service"))
-    var place: ServiceArgument?
+    var folder: ServiceArgument?
 
     func run() async throws {
-        guard let place else { return try await ServicesCommand.list(common) }
+        guard let folder else { return try await ServicesCommand.list(common) }
         let output = common.output
         let maximum = all || output.json || !output.terminal.isInteractive ? Int.max : Self.defaultLimit
         try await common.withClient { client in
             var (leftOut, emptyPages) = (0, 0)
             let (listed, hasMore) = try await output.pages(maximum: maximum, header: ["NAME", "SIZE", "CHANGED"]) { limit, cursor in
                 let page = try await client.files(
-                    of: place.service, at: place.path, by: sort.order, limit: limit, after: cursor, force: force)
+                    of: folder.service, at: folder.path, by: sort.order, limit: limit, after: cursor, force: force)
                 leftOut = page.leftOut
                 if page.items.isEmpty, page.next != nil { emptyPages += 1 }
                 guard emptyPages <= Self.emptyPageLimit else {
@@ -73,12 +73,12 @@ struct FilesCommand: AsyncParsableCommand {
                 FileText.cells($0)
             }
             if listed == 0, !output.json {
-                if !place.path.isEmpty {
+                if !folder.path.isEmpty {
                     StandardError.note("The folder is empty.")
-                } else if PeerText.areEqual(place.service, LocalAPI.ownService) {
+                } else if PeerText.areEqual(folder.service, LocalAPI.ownService) {
                     StandardError.note("Nothing is shared. To share a folder: `hexlist share add FOLDER`.")
                 } else {
-                    StandardError.note("\(TerminalText.clean(place.service, columns: 60)) shares nothing.")
+                    StandardError.note("\(TerminalText.clean(folder.service, columns: 60)) shares nothing.")
                 }
             }
             if hasMore { StandardError.note("There are more; list them with --all.") }

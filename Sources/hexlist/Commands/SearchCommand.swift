@@ -26,7 +26,7 @@ struct SearchCommand: AsyncParsableCommand {
     var from: String?
 
     @Option(name: .customLong("in"), help: ArgumentHelp("Search only here; by default the inbox and My Hexlist.", valueName: "place"))
-    var place: SearchLocation?
+    var location: SearchLocation?
 
     @Option(help: ArgumentHelp("Only hexes received since then: 7d, 12h, or a day such as 2031-04-05.", valueName: "time"))
     var since: String?
@@ -62,7 +62,7 @@ struct SearchCommand: AsyncParsableCommand {
         // The arguments are parsed first, so that errors in them are reported even if no daemon runs.
         let expression = try SearchExpression(parsing: words)
         let filter = HexlistClient.SearchFilter(
-            text: words, location: place?.rawValue, unread: unread, from: from,
+            text: words, location: location?.rawValue, unread: unread, from: from,
             since: try since.map { try TimeInput.parse($0, isEnd: false) }, until: try until.map { try TimeInput.parse($0, isEnd: true) },
             best: best)
         let progress = ProgressLine()
@@ -101,7 +101,7 @@ struct SearchCommand: AsyncParsableCommand {
             try output.cut(cursor)
             try output.flush()
             if listed == 0, !output.json {
-                StandardError.note(SearchText.nothing(expression.terms, isEnd: page.after != nil, isHeld: place == .held))
+                StandardError.note(SearchText.nothing(expression.terms, isEnd: page.after != nil, isHeld: location == .held))
             }
             if let cursor { StandardError.note(NextPageHint.text(cursor)) }
             if let note = SearchText.behind(behind) { StandardError.note(note) }

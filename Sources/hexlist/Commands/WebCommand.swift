@@ -27,7 +27,7 @@ struct WebCommand: AsyncParsableCommand {
     var start = false
 
     @Option(name: .customLong("at"), help: ArgumentHelp("The first thing the page shows.", valueName: "place"))
-    var place: PageSection?
+    var section: PageSection?
 
     @Flag(name: .customLong("send"), help: "Open the page with files and folders to send.")
     var sendsFiles = false
@@ -39,7 +39,7 @@ struct WebCommand: AsyncParsableCommand {
         if sendsFiles == files.isEmpty {
             throw ValidationError(sendsFiles ? "Which files? `hexlist web --send FILE …`" : "Files need --send.")
         }
-        if sendsFiles, place != nil { throw ValidationError("--send and --at do not go together.") }
+        if sendsFiles, section != nil { throw ValidationError("--send and --at do not go together.") }
         if start, common.socket != nil || common.stateDir != nil {
             throw ValidationError("--start starts the hexlistd of this user; --socket and --state-dir name another one.")
         }
@@ -54,8 +54,8 @@ struct WebCommand: AsyncParsableCommand {
                 throw HexlistError(.notFound, "There is no file \(TerminalText.clean(missing, columns: 200)).")
             }
             invitation.url += "/draft/\(try await common.withClient { try await $0.addDraft(paths) }.id)"
-        } else if let place {
-            invitation.url += "/\(place.rawValue)"
+        } else if let section {
+            invitation.url += "/\(section.rawValue)"
         } else if isStarted {
             invitation.url += "/started"
         }

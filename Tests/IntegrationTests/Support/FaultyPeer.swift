@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// Tests/Faults/faulty-peer on a host of a lab: a peer with scripted behaviour, which can be changed at any time.
@@ -180,10 +181,4 @@ extension Lab {
         }
         return kilobytes << 10
     }
-}
-
-/// Tests that take too long for a normal run.
-enum LongTests {
-    static let areWanted = ProcessInfo.processInfo.environment["HEXLIST_LONG_TESTS"] == "1"
-    static let reason: Comment = "in `make test-long` only: it waits for the protocol's own times"
 }
