@@ -4,8 +4,8 @@ import HexlistModel
 struct AlertRepetitions {
     typealias Instant = ContinuousClock.Instant
 
-    /// Minimum lifetime of a session after its Hello for a repeated text to be recorded again. A peer that blocks this machine ends
-    /// sessions sooner.
+    /// A text that a peer repeats on a new session is recorded again only this long after its last alert and after the session's Hello. A
+    /// peer that blocks this machine ends sessions sooner.
     static let repetitionInterval: Duration = .seconds(3)
 
     private struct Alert {
@@ -19,7 +19,8 @@ struct AlertRepetitions {
     private var last: [PeerID: Alert] = [:]
 
     /// - Parameter greetedAt: the time of the session's Hello.
-    /// - Returns: `false` if an earlier session had the same alert and none has lived for `repetitionInterval` since.
+    /// - Returns: `false` if the peer's last alert was on an earlier session, had the same text, and less than `repetitionInterval` has
+    ///   passed since that alert or since this session's Hello.
     mutating func isNews(_ message: String, from peer: PeerID, on session: UInt64, greetedAt: Instant, now: Instant) -> Bool {
         if let last = last[peer], last.session != session, PeerText.areEqual(last.message, message),
             now - max(last.at, greetedAt) < Self.repetitionInterval

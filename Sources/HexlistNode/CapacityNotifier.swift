@@ -17,7 +17,7 @@ protocol CapacityNotifierHost: EventLoopActor {
     func sessions(with peer: PeerID) -> [PeerSession]
     /// The addresses at which the peer can be dialled, the best first.
     func endpoints(of peer: PeerID) -> [Endpoint]
-    /// Whether a dial for outbox rows is in progress.
+    /// Whether a dial to the peer for its outbox rows is in progress.
     func isDialling(_ peer: PeerID) -> Bool
     /// Dials a peer, and begins a session if it answers.
     func dial(_ peer: PeerID, _ endpoints: [Endpoint], then completion: @escaping @Sendable (isolated Self, _ connected: Bool) -> Void)
@@ -28,8 +28,8 @@ protocol CapacityNotifierHost: EventLoopActor {
 /// When the node may accept more than before, sends another Hello to the peers that it refused temporarily, so that they need not wait for
 /// `retryAfter` (Docs/Protocol.md, "Refusals").
 final class CapacityNotifier {
-    /// Maximum number of strangers in `refused`, and of strangers with a notice `later`. Further ones wait for `retryAfter`. Trusted peers
-    /// are not limited, because the user chose them.
+    /// Maximum number of strangers in `refused`, and of strangers with a notice `later`. Further strangers get no notice and wait for
+    /// `retryAfter`. Trusted peers are not limited, because the user chose them.
     static let strangerLimit = 64
 
     enum Notice {
@@ -39,7 +39,7 @@ final class CapacityNotifier {
         case later
     }
 
-    /// The peers that were refused temporarily since their last notice.
+    /// The peers that were refused temporarily and got no notice since.
     var refused: Set<PeerID> = []
     private(set) var pending: [PeerID: Notice] = [:]
     private var slots = CapacityNotificationSlots()
@@ -51,7 +51,7 @@ final class CapacityNotifier {
     func refused(_ results: [DeliveryResult], of session: PeerSession, decidedAt epoch: Int, _ host: isolated some CapacityNotifierHost) {
         guard let peer = session.peer, results.contains(where: \.isTemporary) else { return }
         if epoch != capacityEpoch {
-            notify(peer, host)  // the decision is outdated
+            notify(peer, host)  // the refusal is outdated
         } else if isTrusted(peer, host) || refused.count(where: { !isTrusted($0, host) }) < Self.strangerLimit {
             refused.insert(peer)
         }
@@ -107,7 +107,7 @@ final class CapacityNotifier {
         host.registry.record(of: peer)?.trust == .trusted
     }
 
-    /// Dials the next peers to notify that have no session.
+    /// Dials the next peers to notify, except those with a session.
     private func dial(_ host: isolated some CapacityNotifierHost) {
         while !host.isStopping, let peer = slots.next() {
             let endpoints = host.endpoints(of: peer)
@@ -138,7 +138,7 @@ struct CapacityNotificationSlots {
         if isTrusted { trusted.append(peer) } else { strangers.append(peer) }
     }
 
-    /// The next peer to dial; `nil` while the limit is reached. The caller reports the end of the dial with `ended`.
+    /// The next peer to dial; `nil` if none waits or `atOnce` dials are in progress. The caller reports the end of the dial with `ended`.
     mutating func next() -> PeerID? {
         guard running < Self.atOnce, let peer = trusted.popFirst() ?? strangers.popFirst() else { return nil }
         running += 1

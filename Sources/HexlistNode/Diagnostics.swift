@@ -11,10 +11,10 @@ public import NIOCore
 public struct Diagnostics: Sendable {
     /// Timeout of a Ping. It exceeds the session's own timeout for the answer, which is 5 s of reading.
     private static let pingTimeout = TimeAmount.seconds(8)
-    /// Maximum number of sessions that are tested one after another, if each is replaced or compared with another one during its test.
+    /// Maximum number of sessions that a test tries, if each is replaced or compared with a duplicate while it is tested.
     private static let sessionAttempts = 3
-    /// The number of checks whether sessions are still being compared, and the pause between two checks: 7.5 s in total, because a
-    /// comparison takes up to 5 s, and a silent session is closed 2 s later.
+    /// The number of checks whether sessions are still being compared, and the pause between two checks. Together they last 7.5 s, because
+    /// a comparison takes up to 5 s, and a silent session is closed 2 s later.
     private static let (comparisonChecks, comparisonInterval): (Int, Duration) = (25, .milliseconds(300))
     /// Bytes of a Ping frame that are reserved for everything besides its padding.
     private static let pingOverhead = 256
@@ -176,7 +176,7 @@ public struct Diagnostics: Sendable {
         await node.perform { node in
             for _ in 0..<Self.sessionAttempts {
                 if waits { await waitUntilCompared(peer, node) }
-                // A peer ignores requests that come too soon.
+                // A peer ignores dial-back requests that come too soon.
                 if let last = node.links[peer]?.lastDialBackRequest {
                     let next = last + node.dialBacks.pause * 1.25
                     if next > node.clocks.now, let answer = node.links[peer]?.dialBackAnswer, isCurrent(answer, of: peer, node) {
@@ -211,7 +211,7 @@ public struct Diagnostics: Sendable {
         return result
     }
 
-    /// Whether a recent answer still applies. Failures are tried again, because the user may have fixed their cause.
+    /// Whether a recent dial-back answer still applies. Failures are tried again, because the user may have fixed their cause.
     private func isCurrent(_ answer: DialBack.Result, of peer: PeerID, _ node: isolated Node) -> Bool {
         switch answer {
         case .reached: true

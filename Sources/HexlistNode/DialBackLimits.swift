@@ -7,8 +7,8 @@ struct DialBackLimits {
     /// Maximum number of requested dials in progress, for all peers together.
     static let atOnce = 4
 
-    /// Minimum time between two dials that one peer requests. This node waits a quarter longer between its own requests to a peer. Tests
-    /// shorten the time.
+    /// Minimum time between two dials that one peer requests. This node's own requests to a peer are a quarter further apart. Tests shorten
+    /// the time.
     var pause: Duration = .seconds(10)
     private var inProgress = 0
 

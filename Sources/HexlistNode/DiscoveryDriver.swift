@@ -20,7 +20,7 @@ final class DiscoveryDriver {
     private(set) var state: BackendState?
     /// The states of the domains that are browsed by unicast DNS, once reported.
     private(set) var domains: [String: BackendState] = [:]
-    /// The dials in progress. A dial that opened a session is removed when that session says Hello or ends.
+    /// The dials in progress. A dial that opened a session stays here until that session says Hello or ends.
     private var probes: [ProbeID: Dial] = [:]
     private let timer: DeadlineTimer
 
@@ -87,7 +87,7 @@ final class DiscoveryDriver {
         dial(probe, endpoints, expecting: expecting, node) { node, report, reached in
             guard node.finder.probes[probe] != nil, !node.isStopping else { return report.connection?.abort() ?? () }
             if let connection = report.connection {
-                // The probe ends with the session's Hello, or with its end.
+                // The session's Hello, or its end, ends the probe.
                 node.begin(connection, reached.map { SessionDial(endpoint: $0, probe: probe, expected: expecting) })
             } else if !isSecond, case .closed? = report.summary {
                 // The connection was closed before the Hello, perhaps by a process that is terminating. It closes its connections first

@@ -37,7 +37,7 @@ struct EventAllowance: Sendable {
     private static let minute = Duration.seconds(60)
     private static let day = Duration.seconds(86_400)
 
-    /// The counts: one for strangers, up to four for each trusted peer that did something within a day.
+    /// The counts by source: one for strangers, and up to four for each trusted peer that caused events within a day.
     private var counts: [Source: Count] = [:]
 
     var sources: Int { counts.count }
@@ -67,10 +67,10 @@ struct EventAllowance: Sendable {
         counts[source] = count
     }
 
-    /// Removes and returns the omissions of minutes that are over.
+    /// Removes and returns the counts of omitted events whose minute is over.
     mutating func takeDue(now: Instant) -> [OmittedEvents] { takeOmittedEvents { now - $0.minute >= Self.minute } }
 
-    /// Removes and returns all omissions so far.
+    /// Removes and returns all counts of omitted events.
     mutating func takeAll() -> [OmittedEvents] { takeOmittedEvents { _ in true } }
 
     private mutating func takeOmittedEvents(where isDue: (Count) -> Bool) -> [OmittedEvents] {

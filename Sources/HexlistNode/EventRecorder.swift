@@ -41,7 +41,8 @@ final class EventRecorder {
         }
     }
 
-    /// - Parameter counted: the omission to count if the event would need the disk reserve; `nil` for an event that may use the reserve.
+    /// - Parameter counted: the source and number of events to count as omitted if the disk reserve is reached; `nil` for an event that may
+    ///   use the reserve.
     private func write(
         _ type: EventType, peer: PeerID?, data: [String: String], of counted: EventAllowance.OmittedEvents?, _ node: isolated Node
     ) {

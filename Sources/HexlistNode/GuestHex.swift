@@ -7,7 +7,7 @@ public struct GuestHex: Sendable {
     public struct File: Sendable {
         /// The ID in the link to the file.
         public var id: OfferID
-        /// Its name is a `FileName`.
+        /// The stored file. Its name is a valid `FileName`.
         public var file: ArrivedFile
         /// Milliseconds since 1970.
         public var modified: Int64
@@ -23,7 +23,7 @@ public struct GuestHex: Sendable {
     public var address: IPAddress
     /// Whether the hex waits in the requests tray. Otherwise it goes to the inbox, because the user invited the guest.
     public var isHeld: Bool
-    /// At most `ProtocolLimits.stringBytes`.
+    /// The text, at most `ProtocolLimits.stringBytes` bytes.
     public var text: String
     public var files: [File]
 

@@ -82,7 +82,7 @@ extension Node {
     /// The name of this machine and the peer port.
     public func nameAndPort() -> (name: String, port: Int) { (configuration.name, port) }
 
-    /// Bytes of the disk that the files of guests leave free.
+    /// The bytes that guests' files must leave free on the disk.
     public var diskReserve: Int64 { Int64(configuration.limits.diskReserveBytes) }
 
     /// Records that too many wrong keys were tried and all invitations ended.

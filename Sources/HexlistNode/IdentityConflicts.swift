@@ -54,7 +54,8 @@ final class IdentityConflicts {
         node.events.record(.conflictIdentity, peer: node.id, data: ["own": "true", "toldBy": "\(peer)"], from: .comings(of: peer), node)
     }
 
-    /// Drops the report of a witness if its new session lives for 3 s: while a witness sees a conflict, it ends sessions right after Hello.
+    /// Drops a witness's report of a conflict if a new session with the witness lives for 3 s: while a witness sees a conflict, it ends
+    /// sessions right after Hello.
     func sessionOpened(_ session: PeerSession, with peer: PeerID, _ node: isolated Node) {
         guard witnesses.contains(peer) else { return }
         node.eventLoop.scheduleTask(in: .seconds(3)) { [weak node] in

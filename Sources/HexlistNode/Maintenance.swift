@@ -8,7 +8,7 @@ import NIOCore
 final class Maintenance {
     private var rounds: RepeatedTask?
 
-    /// Runs the first round at once.
+    /// Runs the first round now, and further ones every hour.
     func start(_ node: isolated Node) {
         round(node)
         rounds = node.eventLoop.scheduleRepeatedTask(initialDelay: .hours(1), delay: .hours(1)) { [weak node] _ in

@@ -156,8 +156,8 @@ extension Node {
         session.sendHello(hello(trusted: isTrusted), isTrusted: isTrusted, always: always)
     }
 
-    /// Answers a dial-back request: dials the address of the session if the peer is trusted. Requests that come too soon are not answered, so
-    /// that a peer that does not read cannot make buffers grow.
+    /// Answers a dial-back request: dials the source address of the session if the peer is trusted. Requests that come too soon are not
+    /// answered, so that a peer that does not read cannot make buffers grow.
     func answerDialBack(_ request: DialBack, _ session: PeerSession) {
         guard let peer = session.peer, let link = links[peer], !isStopping else { return }
         let now = clocks.now

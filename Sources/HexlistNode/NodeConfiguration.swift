@@ -51,7 +51,7 @@ public struct NodeConfiguration: Sendable {
         public var connectionsReserved = 16
         /// Maximum time from the TCP connection to the end of the TLS handshake, and from there to the Hello.
         public var handshakeSeconds = 5
-        /// Maximum inbound TLS handshakes per second, and as many again from the last addresses of trusted peers.
+        /// Maximum inbound TLS handshakes per second. The last addresses of trusted peers have a second allowance of the same size.
         public var handshakesPerSecond = 100
         public var strangerFramesPerSecond = ProtocolLimits.strangerFramesPerSecond
         /// Maximum frames per second of all strangers together.
@@ -108,11 +108,13 @@ public struct NodeConfiguration: Sendable {
     public struct Routes: Sendable, Equatable {
         /// In the order in which they are used.
         public var list: [RouteConfiguration] = []
-        /// The time for which a peer has to be away before hexes are put into its mailbox.
+        /// The time a peer has to be away before its hexes are posted to its mailbox.
         public var awayTime = Duration.seconds(60)
-        /// The same time after a start of the node. Shorter, because sessions open within seconds.
+        /// The value of `awayTime` until sessions had time to open after a start of the node. It is shorter, because they open within
+        /// seconds.
         public var startTime = Duration.seconds(10)
-        /// The delay after hexes were queued or an envelope arrived, so that several share an envelope or a receipt.
+        /// The delay after hexes were queued or an envelope arrived, so that several hexes share an envelope, and several envelopes a
+        /// receipt.
         public var batchTime = Duration.seconds(2)
 
         public init() {}
@@ -147,7 +149,7 @@ public struct RouteConfiguration: Sendable, Equatable {
         case folder(String)
         case broker(MQTTAddress)
 
-        /// The place for people, without the names of secret files.
+        /// The folder or broker as shown to the user, without the names of secret files.
         var text: String {
             switch self {
             case .folder(let path): path
@@ -165,7 +167,8 @@ public struct RouteConfiguration: Sendable, Equatable {
         self.place = place
     }
 
-    /// Parses the configured text; `nil` for any other. `any` and `none` are no names, because `peer set --route` has them as words.
+    /// Parses the configured text; `nil` if it is not valid. A route cannot have the name `any` or `none`, because `peer set --route` uses
+    /// these words.
     public init?(_ text: String) {
         let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
         guard parts.count == 2, RouteSelection.isName(parts[0]) else { return nil }

@@ -42,7 +42,7 @@ public struct AddressProbeResult: Sendable {
     public var host: String
     public var port: Int
     public var tcp: Result<Duration, ReachFailure>
-    /// The TLS handshake with the expected identity; `nil` if TCP failed.
+    /// The result of the TLS handshake with the expected identity; `nil` if TCP failed.
     public var tls: Result<Duration, ReachFailure>?
     /// The peer that proved its identity at the address.
     public var peer: PeerID?
@@ -66,7 +66,7 @@ public enum PingOutcome: Sendable, Equatable {
     case unanswered(bytes: Int)
     /// The session ended for the reason in the text. `isBlocked`: the peer blocks this machine.
     case ended(String, isBlocked: Bool = false)
-    /// Sessions of the peer were being compared all the time.
+    /// The peer's sessions were being compared with each other during the whole test.
     case notNow
 }
 

@@ -54,10 +54,10 @@ public struct NodeMetrics: Sendable {
             })
     }
 
-    /// Counts an envelope that a route accepted.
+    /// Counts an envelope that this machine posted on a route.
     func envelopePosted() { posted.increment() }
 
-    /// Counts an envelope of a trusted peer.
+    /// Counts an envelope of a trusted peer that this machine received.
     func envelopeArrived() { arrived.increment() }
 
     /// Counts an envelope that was removed unopened.

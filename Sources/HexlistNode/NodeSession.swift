@@ -18,7 +18,7 @@ struct SessionDial: Sendable {
 final class NodeSession: SessionDelegate, @unchecked Sendable {
     enum NameUpdateDelay {
         case quiet
-        /// Another Hello arrived meanwhile.
+        /// Another Hello arrived during the pause; its name is stored afterwards.
         case hadHello
     }
 
@@ -27,7 +27,7 @@ final class NodeSession: SessionDelegate, @unchecked Sendable {
     let dialled: SessionDial?
     /// The session as reported to the directory.
     var info: SessionInfo?
-    /// The pause after the name of a later Hello was stored; `nil` if there is none.
+    /// The state of the pause of 1 s after a new name of the peer was stored; `nil` outside such a pause.
     var namePause: NameUpdateDelay?
 
     init(_ node: Node, _ dialled: SessionDial?) {

@@ -75,9 +75,9 @@ public struct PairingCommands: Sendable {
         }
     }
 
-    /// Confirms the digits that are shown. Any other digits end the pairing.
-    /// - Parameter number: the pairing that the user looked at; outdated digits are then reported without counting as a failure.
-    /// - Throws: `HexlistError` `notFound` if no digits of this peer wait for an answer, `gone` if they changed.
+    /// Confirms the digits that this machine shows. Wrong digits end the pairing.
+    /// - Parameter number: the number of the pairing that the user looked at. If it has new digits since, the old ones are reported as
+    ///   outdated and do not count as a failure.
     public func confirm(with peer: PeerID, digits: String, number: Int? = nil) async throws -> PairingView {
         try await node.perform { node in
             let current = node.pairingDriver.coordinator.items.first { $0.peer == peer }
@@ -98,7 +98,7 @@ public struct PairingCommands: Sendable {
         }
     }
 
-    /// Rejects a request, or cancels one of this machine's own.
+    /// Rejects the pairing request of a peer, or cancels this machine's request to the peer.
     /// - Throws: `HexlistError` `notFound` if there is no pairing with the peer.
     public func reject(with peer: PeerID) async throws -> PairingView {
         try await node.perform { node in

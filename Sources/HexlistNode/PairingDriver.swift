@@ -71,7 +71,7 @@ final class PairingDriver {
         for action in actions {
             switch action {
             case .send(let frame, let key): node.sessions[key]?.act { $0.sendPairing(frame, &$1) }
-            case .refuse: break  // see `received`
+            case .refuse: break  // handled in `received`
             case .reach(let peer): reach(peer, node)
             case .shown(let peer, let digits, let wasAsked):
                 let name = node.finder.directory.provenName(of: peer) ?? ""

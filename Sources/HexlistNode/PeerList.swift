@@ -9,7 +9,7 @@ struct PeerList {
     let registry: PeerRegistry
     let finder: DiscoveryDriver
     let devices: Devices
-    /// Converts instants of the directory to wall-clock times.
+    /// Converts instants of the directory, which are of the monotonic clock, to wall-clock times.
     let times: MonotonicToWallClock
     /// Milliseconds since 1970.
     let now: Int64

@@ -11,7 +11,7 @@ import HexlistModel
 /// are ignored if exactly one peer of that name is online, because they may be former installations of it.
 public struct PeerReference: Sendable {
     let text: String
-    /// Computed once, because it is compared with the names of all peers.
+    /// The text as a name key. Computed once, because it is compared with the names of all peers.
     private let key: NameKey?
 
     public init(_ text: String) {

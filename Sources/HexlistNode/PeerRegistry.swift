@@ -12,12 +12,12 @@ import NIOCore
 
 /// The known peers: the store's records as last read, and the keys proven since the start. A record belongs to a key, not only to its UUID.
 final class PeerRegistry {
-    /// Maximum number of proven keys before those without an announcement and a session are dropped.
+    /// Number of proven keys at which keys of peers that have neither an announcement nor a session are dropped.
     private static let keysBound = 2 * 8_192
 
-    /// The records of Hexlist peers in the store: trust, alias, counters. Strangers without hexes have none.
+    /// The stored records of Hexlist peers: trust, alias, counters. Strangers without hexes have none.
     private var records: [PeerID: PeerRecord] = [:]
-    /// The records of devices, apart from the others so that their trust never applies to a session.
+    /// The stored records of devices. They are separate, so that the trust in a device never applies to a session.
     private(set) var devices: [PeerID: PeerRecord] = [:]
     /// The records of guests and drop tokens, which have no key.
     private(set) var keyless: [PeerID: PeerRecord] = [:]
@@ -25,7 +25,7 @@ final class PeerRegistry {
     private(set) var keys: [PeerID: Fingerprint] = [:]
     /// The last address of each trusted peer with a session since the start, in either direction. A peer that only dials has no endpoint.
     private var lastAddresses: [PeerID: String] = [:]
-    /// Delays and coalesces `reserveAddresses`.
+    /// Delays `reserveAddresses`, so that it runs once for several changes.
     private let reserveTimer: DeadlineTimer
     /// Increases with each change after which an earlier read of the store is outdated.
     private var changes = 0
@@ -189,8 +189,8 @@ final class PeerRegistry {
         }
     }
 
-    /// Stores the card from a Hello of a trusted key, for envelopes while the peer is away. A damaged card, one of another key and one
-    /// that is not newer than the stored one are ignored.
+    /// Stores the card in a Hello of a trusted key, with which envelopes to the peer are encrypted while it is away. A damaged card, a card
+    /// of another key and a card that is not newer than the stored one are ignored.
     func rememberCard(_ text: String?, of key: Fingerprint?, _ node: isolated Node) {
         guard let text, let card = Card(base64: text), card.fingerprint == key else { return }
         rememberCard(card, node)
@@ -245,7 +245,7 @@ final class PeerRegistry {
 }
 
 extension PeerContact {
-    /// The contents of a record with a new name and time.
+    /// The contact information of a record, with a new name and time.
     fileprivate init(_ record: PeerRecord, name: String, seenAt: Int64, endpoints: [PeerEndpoint] = []) {
         self.init(
             peer: record.peer, fingerprint: record.fingerprint, name: name, version: record.version, boot: record.boot, seenAt: seenAt,

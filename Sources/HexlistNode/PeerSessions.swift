@@ -9,7 +9,7 @@ struct PeerSessions {
     var sessions: [PeerSession] = []
     /// Whether an alert was recorded since the peer had no session: only the first alert of a stranger is recorded.
     var hasRecordedAlert = false
-    /// The time of the last dial that the peer requested.
+    /// The time of the last dial that the peer requested with a dial-back request.
     var lastDialBack: ContinuousClock.Instant?
     /// The time of this machine's last dial-back request to the peer.
     var lastDialBackRequest: ContinuousClock.Instant?

@@ -64,7 +64,7 @@ extension DirectoryRow {
 }
 
 extension PeerEndpoint {
-    /// - Parameter lastOKAt: milliseconds since 1970.
+    /// - Parameter lastOKAt: the time of the last connection to the endpoint, in milliseconds since 1970.
     init(_ endpoint: Endpoint, _ lastOKAt: Int64) {
         self.init(
             host: endpoint.host, port: Int(endpoint.port), interface: endpoint.interface, via: endpoint.via.rawValue, lastOKAt: lastOKAt)

@@ -149,8 +149,9 @@ extension Node {
             own: id, registry: registry, finder: finder, devices: devices, times: times(), now: clocks.milliseconds, steady: clocks.now)
     }
 
-    /// Applies a trust change to the sessions, capacity notices and deliveries of a peer. A peer that is trusted now may send the hexes
-    /// that were refused before, and probably trusts this node too. Quota used by its held hexes may be free for other peers now.
+    /// Applies a trust change to the sessions, capacity notices and deliveries of a peer. A newly trusted peer gets another Hello, because
+    /// it may send hexes that were refused before, and it probably trusts this node too. Quota that its held hexes used may be free for
+    /// other peers now.
     func trustChanged(of peer: PeerID, to trust: Trust) {
         applyTrust(trust, toSessionsOf: peer)
         capacityNotifier.forget(peer)
@@ -168,7 +169,7 @@ extension Node {
         for session in sessions.values where session.connection.peerFingerprint?.peerID == peer {
             switch trust {
             case .blocked: endBlocked(session)
-            // The session is ended, because it has the memory and rate limits of a trusted peer.
+            // This session has the memory and rate limits of a trusted peer, so it has to end.
             case .stranger where session.machine.isTrusted: session.act { $0.end(.idle, &$1) }
             case .stranger, .trusted:
                 sendHello(session)

@@ -45,7 +45,7 @@ public struct Roster: Sendable {
     private static let yieldInterval = 50
 
     private static func imported(_ peer: PeerID, _ node: isolated Node) {
-        guard let record = node.registry[peer] else { return }  // a device, or nothing
+        guard let record = node.registry[peer] else { return }  // no record, or a device
         // As after a start, a trusted peer is dialled at its last addresses.
         node.finder.apply(record.trust == .trusted ? .knownPeer(KnownPeer(record)) : .trustChanged(peer, record.trust), node)
         node.trustChanged(of: peer, to: record.trust)

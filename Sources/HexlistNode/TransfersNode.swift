@@ -34,7 +34,7 @@ final class TransfersNode: TransfersHost, @unchecked Sendable {
 
     func dialTargets(of peer: PeerID) -> [DialTarget] {
         onNode { node in
-            // The target of an outbound session is known to work.
+            // The target address of an outbound session is known to work.
             let reached = node.sessions(with: peer).compactMap(\.connection.target)
             return reached + node.endpoints(of: peer).map { DialTarget($0) }.filter { !reached.contains($0) }
         } ?? []

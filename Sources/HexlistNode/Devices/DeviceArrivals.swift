@@ -10,14 +10,15 @@ import HexlistTransport
 import Logging
 import NIOCore
 
-/// The files that devices send: drives `DeviceUploadSessions`, writes the bytes, and stores the files of a session as one hex when it ends.
+/// Receives the files that devices send: drives `DeviceUploadSessions`, writes the bytes, and stores the files of a session as one hex when
+/// it ends.
 final class DeviceArrivals {
     private var inbound = DeviceUploadSessions {
         var random = SystemRandomNumberGenerator()
         return OfferID.random(using: &random).description
     }
     private let timer: DeadlineTimer
-    /// Sessions whose hexes are being stored; `stop` waits for them.
+    /// The number of sessions whose hexes are being stored; `stop` waits for them.
     private var finishing = 0
     private var whenFinished: [@Sendable () -> Void] = []
 
@@ -160,7 +161,7 @@ final class DeviceArrivals {
         }
     }
 
-    /// Ends an upload. A stored file is recorded before it is confirmed.
+    /// Ends an upload. A file is recorded in the store before the device gets its confirmation.
     private func end(_ end: DeviceUpload.End, _ id: String, _ index: Int, _ exchange: DeviceExchange, _ node: isolated Node) {
         switch end {
         case .stored(let name, let digest):
@@ -264,7 +265,8 @@ final class DeviceArrivals {
     ) throws {
         let rows = try files.present(store.readSync { try $0.arrivals(of: session) })
         guard let first = rows.first else { return files.folder.remove(session) }
-        // The device was trusted when the session began, or the user has accepted the files.
+        // A session begins only if the device is trusted or the user accepts the files. So the files of a device that is not trusted were
+        // accepted.
         let sender = Sender(
             peer: first.peer, kind: .localsend, fingerprint: first.fingerprint, name: first.sender, address: "localsend",
             isAccepted: !trusted.contains(first.fingerprint))

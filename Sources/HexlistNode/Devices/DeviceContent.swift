@@ -120,8 +120,8 @@ private struct DeviceFileIDs {
 
 /// A hex without files as the text of a message.
 enum DeviceMessage {
-    /// The text: for one link without a title of its own, the bare address, so that a phone offers to open it; otherwise the description,
-    /// a blank line, and each link with its description on a line before it. Inner hexes follow under their descriptions.
+    /// Returns the description, a blank line, and each link with its description on a line before it. Inner hexes follow under their
+    /// descriptions. For one link without a title of its own, returns the bare address, so that a phone offers to open it.
     static func text(of tree: HexTree) -> String {
         let top = tree.hexes[0]
         if tree.hexes.count == 1, top.links.count == 1 {

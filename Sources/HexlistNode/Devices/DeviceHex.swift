@@ -5,7 +5,8 @@ import HexlistLocalSend
 import HexlistModel
 import HexlistStore
 
-/// The hex with the files of one session. Its links lead to the kept files by their digests. A name with folders becomes nested hexes.
+/// The hex that is made of the files of one upload session. Its links lead to the kept files by their digests. A name with folders becomes
+/// nested hexes.
 struct DeviceHex {
     private struct Folder {
         var title: FileName
@@ -13,12 +14,12 @@ struct DeviceHex {
         var files: [Int] = []
     }
 
-    /// Maximum number of nested hexes with files of one session; further files are links of the top hex.
+    /// Maximum number of nested hexes of one upload session; further files are links of the top hex.
     private static let folderLimit = 500
 
     private let rows: [ArrivalRow]
     private let paths: [[FileName]]
-    /// The folders, the top one first, each after its parent.
+    /// The folders, each after its parent; the first one is the top hex.
     private var tree: [Folder]
 
     /// - Parameter rows: the files of one session, at least one.
@@ -34,7 +35,7 @@ struct DeviceHex {
         }
     }
 
-    /// The index of a folder, which is added if it does not exist.
+    /// Returns the index of a folder in `tree`. A folder that does not exist is added.
     private mutating func addFolder(_ title: FileName, in parent: Int) -> Int {
         if let known = tree[parent].folders.first(where: { tree[$0].title == title }) { return known }
         guard tree.count <= Self.folderLimit else { return parent }

@@ -4,7 +4,7 @@ import HexlistSystem
 import HexlistTransport
 import Logging
 
-/// The TCP port for devices, and the reason for its choice.
+/// The TCP port on which LocalSend devices connect, and the reason for its choice.
 struct DevicePort {
     var number: Int
     /// A sentence for `status` and `doctor`; `nil` for LocalSend's own port.

@@ -6,7 +6,7 @@ import HexlistStore
 import HexlistTransport
 import NIOCore
 
-/// Answers the requests of devices.
+/// Answers the HTTPS requests of LocalSend devices.
 final class DeviceRequests {
     let files: DeviceArrivals
     let unanswered: PendingUploadRequests
@@ -37,7 +37,7 @@ final class DeviceRequests {
         }
     }
 
-    /// Whether a device is trusted or has a session, so that its requests are not limited.
+    /// Whether the device is trusted or has an upload session, so that its requests are not rate-limited.
     private func isKnown(_ device: Fingerprint, _ node: isolated Node) -> Bool {
         if let record = node.registry.devices[device.peerID], record.fingerprint == device, record.trust == .trusted { return true }
         return files.hasSession(device)
@@ -50,7 +50,7 @@ final class DeviceRequests {
         return info.registration
     }
 
-    /// Collects the body, then calls `then` with it, unless the request is answered because of a fault.
+    /// Collects the body of a request, then calls `then` with it. If the body is faulty, answers the request instead.
     private func collect(
         _ exchange: DeviceExchange, limit: Int, _ node: isolated Node,
         then: @escaping @Sendable (isolated Node, [UInt8]) throws(LocalSendFault) -> Void
@@ -96,7 +96,7 @@ final class DeviceRequests {
 
     // MARK: Texts
 
-    /// Stores a text as from any peer, and answers once it is durable.
+    /// Stores a text of a device like a hex of any peer, and answers once it is durable.
     private func store(_ text: String, of info: DeviceInfo, _ exchange: DeviceExchange, _ node: isolated Node) {
         let peer = exchange.certificate.fingerprint.peerID
         let sender = Sender(

@@ -4,7 +4,7 @@ import HexlistModel
 /// A text that a device sent, as a hex: its addresses become links, the rest becomes the description.
 enum DeviceText {
     /// - Parameters:
-    ///   - text: at most `ProtocolLimits.stringBytes`.
+    ///   - text: at most `ProtocolLimits.stringBytes` bytes.
     ///   - sender: the device, by its proven certificate.
     ///   - name: the name that the device gives itself.
     static func hex(_ text: String, from sender: PeerID, name: String) -> IncomingHex {

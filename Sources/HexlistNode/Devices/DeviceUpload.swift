@@ -5,7 +5,7 @@ import NIOCore
 /// The bytes of one upload on their way to a partial file. They are written on the file threads, one write at a time; the connection is read
 /// at most `waitingBytes` ahead. Confined to its event loop; that makes it `Sendable`.
 final class DeviceUpload: @unchecked Sendable {
-    /// Received bytes that wait for a write before reading pauses.
+    /// Maximum number of received bytes that wait to be written; above it, the connection is not read.
     private static let waitingBytes = 1 << 20
 
     enum End: Sendable {
@@ -29,7 +29,7 @@ final class DeviceUpload: @unchecked Sendable {
     private var isWhole: Bool?
 
     /// - Parameters:
-    ///   - progressed: called with each chunk; returns whether to go on.
+    ///   - progressed: called after each chunk; returns whether to continue.
     ///   - completion: called once.
     init(
         _ exchange: DeviceExchange, into part: PartFile, _ threads: FileThreads, on eventLoop: any EventLoop,

@@ -80,6 +80,6 @@ extension Devices {
         apply(.waiting(Set(waiting.compactMap { trusted($0, node) })), node)
     }
 
-    /// Handles a PIN that the user set or deleted.
+    /// Passes the PIN of a device, which the user set or deleted, to its courier.
     func pinChanged(to pin: String?, of peer: PeerID, _ node: isolated Node) { couriers[peer]?.pinChanged(to: pin, node) }
 }

@@ -36,11 +36,11 @@ final class Devices {
     /// The reason why no port is open although one should be.
     private(set) var failure: String?
     private let timer: DeadlineTimer
-    /// The couriers of trusted devices that are online.
+    /// The couriers by the peer IDs of their devices, which are trusted and online.
     var couriers: [PeerID: LocalSendCourier] = [:]
-    /// The devices for which rows may wait.
+    /// The devices to which outbox rows may wait.
     var waiting: Set<PeerID> = []
-    /// The time at which a failed handshake was last logged, for at most `loggedLimit` addresses.
+    /// The time at which a failed handshake of an address was last logged, for at most `loggedLimit` addresses.
     private var refused: [IPAddress: ContinuousClock.Instant] = [:]
     private static let loggedLimit = 64
 
@@ -240,7 +240,7 @@ final class Devices {
         }
     }
 
-    /// Handles a request that got no connection, or reached another device.
+    /// Handles a request to a device that got no connection, or reached another device.
     func requestFailed(_ device: Fingerprint, at endpoint: DeviceEndpoint, _ result: DeviceDialResult, _ node: isolated Node) {
         apply(.requestFailed(device, at: endpoint, result), node)
     }

@@ -13,11 +13,11 @@ import HexlistTransport
 final class LocalSendCourier: Courier, @unchecked Sendable {
     /// The pause between two hexes, so that a phone shows each one.
     static let pause = Duration.seconds(1)
-    /// Bytes of a response: the tokens of the largest request take about 40 KiB.
+    /// Maximum bytes of a response. The tokens of the largest request take about 40 KiB.
     private static let responseBytes = 128 << 10
 
     private enum State {
-        /// - Parameter until: when the next hex may be sent.
+        /// - Parameter until: the instant from which the next hex may be sent.
         case idle(until: ContinuousClock.Instant)
         /// The content of a hex is being read.
         case loading(row: Int64)
@@ -67,7 +67,7 @@ final class LocalSendCourier: Courier, @unchecked Sendable {
         }
     }
 
-    /// Needs no slot: the user of the device may take minutes to answer, and Hexlist peers must not wait for that.
+    /// False: the user of the device may take minutes to answer, and other peers must not wait for a slot meanwhile.
     var takesSlot: Bool { false }
 
     var wait: CourierWait? {
@@ -123,7 +123,7 @@ final class LocalSendCourier: Courier, @unchecked Sendable {
 
     // MARK: Events
 
-    /// Handles a PIN that the user set or deleted.
+    /// Handles a change of the device's PIN by the user.
     func pinChanged(to pin: String?, _ node: isolated Node) { change(node) { $0.pinChanged(to: pin) } }
 
     /// Ends the courier. The hex in flight is sent again later.
@@ -133,7 +133,7 @@ final class LocalSendCourier: Courier, @unchecked Sendable {
         node.deliver { [peer] deliveries, outbox in deliveries.ended(self, to: peer, end, outbox) }
     }
 
-    /// Ends the request in flight, without a notification of the scheduler.
+    /// Cancels the request in flight. The delivery scheduler is not notified.
     func stop() {
         let before = state
         state = .ended(row: inFlight.first)

@@ -56,12 +56,12 @@ extension PeerList {
 
     private static let whyAway = "Devices with LocalSend answer only while the app is open."
 
-    /// A sentence about an announcement.
+    /// Returns a ghost's reason as a sentence.
     static func sentence(_ why: String) -> String { "It \(why)." }
 }
 
 extension PeerEndpoint {
-    /// `via` of an address at which a device proved itself.
+    /// The value of `via` for an address at which a device proved itself.
     static let localSend = "localsend"
 
     /// - Parameter lastOKAt: milliseconds since 1970.

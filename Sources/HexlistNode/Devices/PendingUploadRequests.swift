@@ -29,13 +29,13 @@ final class PendingUploadRequests {
         changed(node)
     }
 
-    /// Removes a request without an answer.
+    /// Removes a request without an answer to the device.
     private func end(_ id: Int, _ node: isolated Node) {
         exchanges[id] = nil
         if requests.remove(id) != nil { changed(node) }
     }
 
-    /// Removes a request of a device, and refuses it.
+    /// Refuses the request of a device, if there is one.
     func withdraw(of device: Fingerprint, _ node: isolated Node) {
         if let request = requests.request(of: device) { refuse(request.id, node) }
     }

@@ -9,7 +9,7 @@ struct EnqueuedHexes: Sendable {
     /// The number of hexes before the first one of the report.
     let start: Int
     let recipients: [PeerContact]
-    /// Whether the rows are committed. Until then they cannot be read, and their transaction may fail.
+    /// Whether the rows are committed. Before that, they cannot be read and the transaction may fail.
     let isDurable: Bool
 
     /// Calls `body` with each part of the report, the hexes that contain its first hex, and the index of that hex.

@@ -16,7 +16,7 @@ extension Outbox {
     public func rows(
         peer: PeerID?, states: Set<OutboxState>?, offered: Bool = false, newestFirst: Bool = false, after: Int64?, limit: Int
     ) async throws -> (rows: [OutboxView], next: Int64?) {
-        // The store does not know which queued rows are in flight (`sending`).
+        // The store has the state `queued` for rows in flight; only the scheduler knows which rows are `sending`.
         let filter = OutboxFilter(
             peer: peer, states: states.map { wanted in Set(wanted.map { $0 == .sending ? .queued : $0 }) },
             offeredAt: offered ? store.clock.now : nil)
@@ -122,7 +122,7 @@ extension Outbox {
         let arrived = live.union(deliveries.rowsInFlight)
         let mayHaveArrived = rows.count { arrived.contains($0.id) || $0.attempts > 0 || isPosted($0.id, for: $0.peer) }
         node?.transfers.offers.tidyCopies()
-        // Stops probing for devices without rows.
+        // Reloads the records, so that the directory stops probing for devices that have no more rows.
         node?.onLoop { if !$0.devices.waiting.isEmpty { $0.registry.reloadSoon($0) } }
         withdraw(from: Set(rows.map(\.peer)))
         deliveries.cancelled(rows.map { OutboxMove(id: $0.id, peer: $0.peer, from: $0.state, to: .cancelled) })
@@ -174,7 +174,7 @@ extension Outbox {
         case unposted(String)
     }
 
-    /// The state on the routes of a row whose peer is away; `nil` if no route is used or was tried.
+    /// The state of a row on the routes; `nil` if its peer is not away, or if no route is used or was tried.
     private func route(of row: Int64, for peer: PeerID, _ wait: OutboxWait) -> RouteState? {
         guard wait == .peer else { return nil }
         return node?.assumeIsolated { node -> RouteState? in

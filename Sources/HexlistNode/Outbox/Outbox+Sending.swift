@@ -168,6 +168,6 @@ extension Outbox {
         }
     }
 
-    /// Whether the rows of a peer that is away are being posted on a route, so that their sender can report it.
+    /// Whether rows to a peer that is away are being posted on a route, so that a caller that sends can wait for the posting and report it.
     private func isPosting(for peer: PeerID) -> Bool { node?.assumeIsolated { $0.routes.sender.isPosting(for: peer, $0) } ?? false }
 }

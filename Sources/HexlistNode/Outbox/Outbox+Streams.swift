@@ -20,7 +20,7 @@ extension Outbox {
         return OutgoingSend(tracked: tracked, recipients: try recipients(peers), warns: !force)
     }
 
-    /// Runs `body` while the results of the rows are followed. The rows are delivered afterwards too.
+    /// Runs `body` while the results of the bulk send's rows are recorded. Rows are also delivered after `body` has returned.
     public nonisolated func following(_ bulk: OutgoingSend, _ body: () async throws -> Void) async throws {
         await follow(bulk)
         do {
@@ -117,8 +117,8 @@ extension Outbox {
         outboxChanged()
     }
 
-    /// Maximum wait for deliveries after a batch. A much slower peer causes few waits: its rows soon exceed those that `PeerDelivery` keeps
-    /// in memory, and are read from the store.
+    /// Maximum wait for deliveries after each batch. A much slower peer causes few waits: its rows soon exceed those that `PeerDelivery`
+    /// keeps in memory, and are read from the store.
     private static let longestThrottle = Duration.milliseconds(50)
 
     /// Waits briefly for peers that are about as fast as the stream, so that their rows are sent from memory, and the database pages of
@@ -132,7 +132,7 @@ extension Outbox {
     }
 
     /// Waits until rows are completed or deleted.
-    /// - Parameter capacityEpoch: the tracker's epoch before the outbox was found full.
+    /// - Parameter capacityEpoch: the value of `capacityEpoch` in `deliveries.sends` before the outbox was found full.
     /// - Returns: `false` after the timeout, a cancellation or the node's stop.
     private func hasDrained(since capacityEpoch: UInt64, within seconds: Double) async -> Bool {
         if deliveries.sends.capacityEpoch == capacityEpoch, !isStopping, !Task.isCancelled {

@@ -21,7 +21,7 @@ public actor Outbox {
     let limits: NodeConfiguration.Outbox
     public internal(set) var isStopping = false
     public let deliveries: DeliveryScheduler
-    /// `nil` before `connect` and after the node's deinitialisation; nothing is sent then.
+    /// The node that delivers. `nil` before `connect` and after the node's deinitialisation; no row is sent then.
     weak var node: Node?
 
     public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
