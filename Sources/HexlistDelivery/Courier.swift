@@ -29,7 +29,7 @@ public protocol Courier: AnyObject {
     func close()
     /// Stops sending rows that the user cancelled, if that is still possible. Reports a result for each stopped row.
     func withdraw(_ rows: Set<Int64>)
-    /// Ends a pause, at the user's request.
+    /// Ends the pause in which the courier waits, because the user wants the rows sent now.
     func retryNow()
 }
 
@@ -43,7 +43,7 @@ extension Courier {
 /// The reason why a courier has rows in flight but sends nothing.
 public struct CourierWait: Sendable, Equatable {
     public var reason: OutboxWait
-    /// The next attempt, if it is known.
+    /// The instant of the next attempt, if it is known.
     public var until: ContinuousClock.Instant?
 
     public init(_ reason: OutboxWait, until: ContinuousClock.Instant? = nil) {
@@ -76,7 +76,7 @@ public struct CourierCapacity: Sendable, Equatable {
     public private(set) var hexes: Int
     /// Bytes of hexes, with `ProtocolLimits.wrapperBytes` for each.
     public private(set) var bytes: Int
-    /// Whether nothing is in flight, so that one hex of any size is accepted.
+    /// Whether no hex is in flight, so that one hex of any size is accepted.
     private var isIdle: Bool
 
     public init(hexes: Int, bytes: Int, isIdle: Bool) {
@@ -111,7 +111,7 @@ public struct CourierEnd: Sendable, Equatable {
     }
 
     public var cause: Cause
-    /// A sentence for users. May contain peer text.
+    /// A sentence for users. May contain text of the peer.
     public var text: String
 
     public init(_ cause: Cause, _ text: String) {

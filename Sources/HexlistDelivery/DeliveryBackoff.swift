@@ -16,7 +16,7 @@ struct DeliveryBackoff: Sendable {
     /// The boot nonce and the frame limit of the peer's newest Hello.
     private var greeting: (boot: BootNonce, frameLimit: Int)?
 
-    /// The end of the pause that ends later.
+    /// The later end of the two pauses.
     var until: Instant? {
         guard let failedUntil else { return refusedUntil }
         return refusedUntil.map { max($0, failedUntil) } ?? failedUntil

@@ -189,13 +189,13 @@ extension DeliveryScheduler {
         if let until = link.delivery.pausedUntil, until > now { resume(link, at: until, host) }
     }
 
-    /// Releases the slot, and sends again at `instant`.
+    /// Releases the peer's slot, and sends to the peer again at `instant`.
     private func resume(_ link: DeliveryLink, at instant: ContinuousClock.Instant, _ host: isolated some DeliveryHost) {
         releaseSlot(link, host)
         scheduleKick(link, at: instant, host)
     }
 
-    /// Calls `kick` at an instant, or at the end of the pause if it was extended meanwhile.
+    /// Calls `kick` at an instant, or at the end of the pause if the pause was extended meanwhile.
     private func scheduleKick(_ link: DeliveryLink, at instant: ContinuousClock.Instant, _ host: isolated some DeliveryHost) {
         link.resumption.set(instant, host) { [peer = link.peer] host in
             guard let link = host.deliveries.links[peer] else { return }

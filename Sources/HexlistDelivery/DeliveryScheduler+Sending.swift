@@ -1,7 +1,7 @@
 public import HexlistModel
 import Logging
 
-/// Sending of batches to couriers, and the slots.
+/// Sends batches to couriers, and distributes the slots.
 extension DeliveryScheduler {
     /// Continues to send over a courier that has capacity again. Without effect if the peer has a newer courier, which is used instead.
     public func pump(_ courier: any Courier, to peer: PeerID, _ host: isolated some DeliveryHost) {
@@ -38,6 +38,7 @@ extension DeliveryScheduler {
         slots.hasSlot(link.peer) && slots.othersWait && link.delivery.bytesThisSlot >= ProtocolLimits.windowBytes
     }
 
+    /// Sends one batch.
     /// - Returns: whether the courier may have capacity for more.
     private func sendBatch(
         _ link: DeliveryLink, over courier: any Courier, now: ContinuousClock.Instant, _ host: isolated some DeliveryHost

@@ -87,8 +87,8 @@ public final class DeliveryScheduler {
         kick(link, host)
     }
 
-    /// Sends queued rows after a change of `isHeld`.
-    /// - Parameter peer: `nil` for all peers.
+    /// Sends the queued rows that `isHeld` no longer holds back.
+    /// - Parameter peer: the peer whose holds changed; `nil` for all peers.
     public func holdsChanged(of peer: PeerID?, _ host: isolated some DeliveryHost) {
         for link in links.values where peer == nil || link.peer == peer { kick(link, host) }
     }
@@ -174,7 +174,7 @@ public final class DeliveryScheduler {
     /// Whether nothing may be sent to the peer, because this node drains or there is an identity conflict.
     public func isHeld(_ peer: PeerID, _ host: isolated some DeliveryHost) -> Bool { draining != nil || host.isInConflict(with: peer) }
 
-    /// The rows that are being sent, at most a window for each peer.
+    /// The rows that are being sent, at most `window` for each peer.
     public var rowsInFlight: Set<Int64> {
         links.values.reduce(into: []) { if let courier = $1.courier, courier.wait == nil { $0.formUnion(courier.inFlight) } }
     }
@@ -203,7 +203,7 @@ public final class DeliveryScheduler {
         guard !isHeld(peer, host) else { return false }
         guard let link = links[peer] else { return host.isVerified(peer) }
         if let bytes, link.delivery.waitsForTrust(bytes: bytes) { return false }
-        // The result is being written. If it is a refusal, the caller reads its reason from the store.
+        // A result of the peer is being written. If it is a refusal, the caller reads its reason from the store.
         if link.delivery.isWriting { return true }
         if let wait = link.courier?.wait, wait.reason == .pin || wait.until.map({ $0 > deadline }) ?? false { return false }
         if let until = link.delivery.pausedUntil, until > deadline { return false }

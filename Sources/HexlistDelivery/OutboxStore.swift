@@ -16,18 +16,18 @@ public protocol OutboxStore: Sendable {
 
     /// Records the results of rows, in one transaction.
     /// - Parameters:
-    ///   - next: the next attempt of rows that were refused temporarily.
+    ///   - next: the time of the next attempt to send rows that were refused temporarily.
     ///   - isAwaited: whether a caller waits for the commit; otherwise the write may be deferred to share a transaction.
     ///   - completion: called with the rows whose state changed; none changes on failure.
     func settle(
         _ results: [RowResult], of peer: PeerID, next: Int64?, at now: Int64, isAwaited: Bool,
         completion: @escaping @Sendable (Result<[OutboxMove], any Error>) -> Void)
 
-    /// Records a failed attempt.
+    /// Records a failed attempt to send a row.
     /// - Parameters:
-    ///   - row: the row that was in flight; `nil` for the first queued one.
-    ///   - counts: whether the failure counts against the row, which fails permanently after five.
-    ///   - next: the next attempt.
+    ///   - row: the row that was in flight; `nil` for the first queued row.
+    ///   - counts: whether the failure counts against the row, which fails permanently after five such failures.
+    ///   - next: the time of the next attempt.
     ///   - error: the reason, for users.
     ///   - completion: as for `settle`.
     func transferFailed(

@@ -12,7 +12,7 @@ struct PeerDelivery: Sendable {
     typealias Instant = ContinuousClock.Instant
 
     enum Step: Sendable, Equatable {
-        /// Read rows after this one, and call `loaded`.
+        /// Read the rows after the row `after`, and call `loaded`.
         case load(after: Int64, epoch: Int)
         case send(OutgoingHex)
         /// Reject the row as `tooLarge`: it exceeds the limit of trusted peers.
@@ -35,13 +35,14 @@ struct PeerDelivery: Sendable {
         var inFlight: Int
         /// The rows that the peer refused temporarily since a row was last sent. If there are any, the next row has to be one of them.
         var refused: Set<Int64> = []
-        /// The number of rows of `inFlight` that were sent before the peer's last Hello. Their results come first.
+        /// The number of rows of `inFlight` that were sent before the peer's last Hello. Their results arrive before those of the other
+        /// rows.
         var sentBeforeHello = 0
     }
 
     /// The state of reading rows from the store.
     private enum Reading {
-        /// All rows up to `cursor` were read; there may be more after it.
+        /// All rows up to `cursor` were read. The store may have more rows after it.
         case idle(mayHaveMore: Bool)
         /// A batch is being read, which may lack rows that were queued meanwhile.
         case loading(addedMeanwhile: Bool)
@@ -204,7 +205,7 @@ struct PeerDelivery: Sendable {
         }
     }
 
-    /// Lets the next call of `next` read the batch again.
+    /// Handles a failed read of rows. `next` will request it again.
     mutating func loadFailed(epoch: Int) {
         guard epoch == self.epoch else { return }
         reading = reading.isRewinding ? .rewinding(isLoading: false) : .idle(mayHaveMore: true)

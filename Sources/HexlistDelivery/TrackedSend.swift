@@ -144,6 +144,6 @@ public final class TrackedSend: @unchecked Sendable {
     /// - Returns: their lines.
     public func markReported(_ count: Int) -> [Int] { lines.markReported(count) }
 
-    /// The line of a new row.
+    /// The line of a row in the stream; `nil` if the row was queued by an earlier send, or there are too many runs.
     public func line(of row: Int64) -> Int? { lines.line(of: row) }
 }

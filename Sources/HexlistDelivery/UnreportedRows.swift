@@ -16,7 +16,7 @@ struct UnreportedRows: Sendable {
 
     /// The number of rows of a line: one for each peer.
     private let rowsPerLine: Int
-    /// The runs of new rows, ascending.
+    /// The runs of rows that this stream queued, in ascending order.
     private var runs: CircularBuffer<Run> = []
     /// The runs of rows to report, in the order in which they were accepted.
     private var unreported: CircularBuffer<Run> = []

@@ -28,7 +28,7 @@ package final class DuplicateChallenges {
         let otherStart: BootNonce?
     }
 
-    /// The challenges without an answer, at most one for each session.
+    /// The unanswered challenges of each peer, at most one for each session.
     private var challenges: [PeerID: [Challenge]] = [:]
 
     private let sessions: SessionTable

@@ -10,7 +10,7 @@ import NIOCore
 public final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
     /// Maximum number of hexes of a batch for the store.
     public static let batchLimit = 1_024
-    /// The same limit while the store is shared with another trusted session, whose hexes have to wait for this batch.
+    /// Maximum number of hexes of a batch while the store is shared with another trusted session, whose hexes have to wait for this batch.
     static let sharedBatchLimit = 64
     /// Maximum time since the last batch of another session for the store to count as shared with it.
     private static let sharedTime = Duration.milliseconds(100)
@@ -72,7 +72,7 @@ public final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
         table.admit(self, mayGiveWay: delegate.mayGiveWay)
     }
 
-    /// Ends the session instead of `start`, with a Bye and without a Hello, so that the peer does not learn this machine's name.
+    /// Called instead of `start`: ends the session with a Bye and without a Hello, so that the peer does not learn this machine's name.
     /// - Parameter text: the reason, for the peer's user.
     public func refuse(_ code: ByeCode, text: String) {
         table.add(self)
@@ -97,7 +97,8 @@ public final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
         if isUncounted || !mayRead { updateReading() }
     }
 
-    /// The weight that waits for the store, and whether more may be read. The machine is `inout` to avoid a copy for each frame.
+    /// Returns the weight of the hexes that wait for the store, and whether more frames may be read. The machine is `inout` to avoid a copy
+    /// for each frame.
     private static func reading(_ machine: inout Session, at now: Session.Instant) -> (weight: Int, mayRead: Bool) {
         (machine.waitingWeight, machine.mayRead(now: now))
     }
@@ -304,7 +305,7 @@ public final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
         guard !machine.isClosed else { return }
         let now = table.clocks.now
         let mayRead = machine.mayRead(now: now) && table.room.mayRead(counted.owner)
-        // The share of a stranger may have become smaller since the timer was set.
+        // The timer only checks again, because a stranger's share of the rate limit may be smaller by then.
         if !mayRead, readTimer == nil, let again = machine.nextReadTime(now: now) {
             readTimer = connection.eventLoop.schedule(at: again, table.clocks) { [self] in
                 readTimer = nil

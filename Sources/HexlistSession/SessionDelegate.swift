@@ -35,7 +35,7 @@ public protocol SessionDelegate: AnyObject, Sendable {
     /// Handles a step of a pairing, over TLS and after Hello. Refused by default.
     func received(pairing: Pairing, on session: PeerSession)
 
-    /// Handles a text for the user: peer text of at most `ProtocolLimits.messageBytes`. Ignored by default.
+    /// Handles a text for the user: peer text of at most `ProtocolLimits.messageBytes` bytes. Ignored by default.
     func received(alert: String, on session: PeerSession)
 
     /// Handles a dial-back request, by which the peer tests whether its port can be reached. `Session.answerDialBack` answers it. Ignored by

@@ -10,7 +10,7 @@ public import NIOCore
 /// Confined to its event loop: every member is used on that loop only. That makes it `Sendable`.
 public final class SessionTable: @unchecked Sendable {
     let own: PeerID
-    /// The limits of strangers. New frame limits apply to sessions that begin later, the rest at once.
+    /// The limits for strangers. New frame limits apply to sessions that begin later, all others immediately.
     public var limits: SessionLimits {
         didSet { shareAmongStrangers() }
     }
@@ -37,7 +37,7 @@ public final class SessionTable: @unchecked Sendable {
         tickTimer = DeadlineTimer(on: eventLoop, clocks)
     }
 
-    /// The sessions, in no order.
+    /// The sessions, in no particular order.
     public var values: some Collection<PeerSession> { all.values }
 
     public subscript(key: ObjectIdentifier) -> PeerSession? { all[key] }

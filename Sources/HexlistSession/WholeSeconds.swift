@@ -2,7 +2,7 @@
 enum WholeSeconds {
     private static let first = ContinuousClock.now
 
-    /// - Returns: the next of these instants, at most a second later.
+    /// - Returns: the first of these instants that is not before `instant`.
     static func next(from instant: ContinuousClock.Instant) -> ContinuousClock.Instant {
         let fraction = (instant - first).components.attoseconds
         guard fraction != 0 else { return instant }
@@ -17,7 +17,7 @@ enum WholeSeconds {
 struct CoalescedTimers {
     typealias Instant = ContinuousClock.Instant
 
-    /// At most one entry per second until the latest deadline.
+    /// The sessions that tick at each instant. There is at most one entry per second until the latest tick.
     private var sessions: [Instant: Set<ObjectIdentifier>] = [:]
 
     /// The instant at which to call `take` next.

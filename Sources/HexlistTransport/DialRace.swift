@@ -13,7 +13,7 @@ final class DialRace {
     private let stagger: TimeAmount
     private let state: TransportState
     private let promise: EventLoopPromise<DialReport>
-    /// Untried targets, best first.
+    /// The targets that were not dialled yet, best first.
     private var targets: ArraySlice<DialTarget>
     /// The resolved addresses of a host name; tried before the other targets.
     private var candidates: ArraySlice<Candidate> = []

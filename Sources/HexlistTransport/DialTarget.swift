@@ -48,7 +48,7 @@ public enum DialError: Error, Equatable, Sendable, CustomStringConvertible {
     case unreachable(String)
     /// Timeout of the connection or the handshake.
     case timeout
-    /// Accepted and then closed during the handshake, for example by a peer at its connection limit.
+    /// The connection was accepted and then closed during the handshake, for example by a peer at its connection limit.
     case closed
     /// Not a Hexlist peer: no TLS 1.3, another ALPN protocol, or no P-256 certificate.
     case notHexlist(String)

@@ -109,7 +109,7 @@ enum IdentityFile {
         let file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard file >= 0 else { throw failure("create", path, errno) }
         defer { close(file) }
-        // Sets exactly 0600: so far the umask may have removed bits.
+        // Sets the mode to exactly 0600, because the umask may have removed bits at creation.
         guard fchmod(file, 0o600) == 0 else { throw failure("protect", path, errno) }
         var written = 0
         while written < contents.count {

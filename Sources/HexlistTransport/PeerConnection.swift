@@ -308,7 +308,7 @@ public final class PeerConnection: @unchecked Sendable {
         guard let closeMode else { return }
         self.closeMode = nil
         guard let context else {
-            // The channel was removed before.
+            // The channel closed before this call.
             if case .closing = phase { end() }
             return
         }

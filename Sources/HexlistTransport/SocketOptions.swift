@@ -53,7 +53,7 @@ struct ReadBufferAllocator: RecvByteBufferAllocator {
         next = Self.firstBytes
     }
 
-    /// For a channel that has read before.
+    /// Creates the allocator of a channel that has read before, whose first buffer exists already.
     init(maximumBytes: Int) {
         self.maximumBytes = maximumBytes
         next = SocketOptions.readBytes

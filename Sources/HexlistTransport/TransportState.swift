@@ -13,13 +13,13 @@ final class TransportState {
     let plainHTTP: PlainHTTPHost
     var plainSlots = PlainHTTPSlots<ObjectIdentifier>()
     var admission: Admission
-    /// Rate limits for the last addresses of trusted peers, and for all others, so that a flood from elsewhere does not delay trusted
-    /// peers.
+    /// Rate limits of handshakes: one for the last addresses of trusted peers and one for all others, so that a flood from elsewhere does
+    /// not delay trusted peers.
     let reservedHandshakes: HandshakeRateLimit
     let handshakes: HandshakeRateLimit
     private(set) var isStopping = false
     private var onAccept: ((PeerConnection) -> Void)?
-    /// `nil` while no files are served.
+    /// The host that serves files; `nil` if no files are served.
     private var fileHost: FileHost?
     let fileThreads = FileThreads()
     private var live: [ObjectIdentifier: LiveChannel] = [:]

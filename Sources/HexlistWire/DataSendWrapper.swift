@@ -94,7 +94,7 @@ public struct Receipt: Sendable, Equatable {
     public var through: Int64
     /// The status of all covered numbers that are not in `rejected`; `nil` if there are none.
     public var status: ReceiptStatus?
-    /// The status of the hex that was received first; only if `status` is `duplicate`.
+    /// The status that the hex got when it was first received; only if `status` is `duplicate`.
     public var of: ReceiptStatus?
     public var rejected: [HexRejection]
     /// The id of the envelope whose frames the receipt is for; `nil` on a session.
@@ -201,7 +201,7 @@ public struct Refusal: Error, Sendable, Equatable {
     public var messageID: MessageID?
     /// Whether the bytes could not be decoded at all (T22). Only such frames may explain gaps in the sequence.
     public var isUndecodable: Bool
-    /// `nil` if unknown.
+    /// The operation of the frame; `nil` if unknown.
     public var operation: Operation?
 
     public init(

@@ -38,7 +38,7 @@ public struct DialBack: Sendable, Equatable {
 
     public struct Response: Sendable, Equatable {
         public var token: BootNonce
-        /// `nil` if unknown to this version.
+        /// The result; `nil` if it is unknown to this version.
         public var result: Result?
 
         public init(token: BootNonce, result: Result?) {

@@ -19,9 +19,9 @@ struct BatchThreshold {
 /// Memory is bounded by the window: the caller stops reading while `waitingFrames` or `waitingWeight` are at their limits.
 struct InboundNumbers: Sendable {
     private enum Entry: Sendable {
-        /// Waiting for the store, or being stored.
+        /// A hex that waits for the store or is being stored.
         case waiting
-        /// The number of an operation other than Store.
+        /// A frame of an operation other than Store.
         case used
         case stored(ReceiptStatus, of: ReceiptStatus?)
         case refused(HexRejection)
@@ -29,7 +29,7 @@ struct InboundNumbers: Sendable {
 
     /// Number of undecodable frames since the last valid sequence number. The next number may skip at most this many numbers.
     var undecodable = 0
-    /// `through` of the last receipt.
+    /// The `through` of the last receipt: all numbers up to it were acknowledged.
     private(set) var through: Int64 = 0
     /// The states of the sequence numbers after `through`. The first one is at index `head`; elements before it were acknowledged.
     private var entries: [Entry] = []
@@ -210,7 +210,7 @@ struct InboundNumbers: Sendable {
             head += 1
             receipt.through += 1
         }
-        // Numbers of operations other than Store are covered by any status.
+        // Any status covers the numbers of operations other than Store, but there has to be one.
         if hasUsed, receipt.status == nil { receipt.status = .stored }
         through = receipt.through
         return receipt

@@ -85,7 +85,7 @@ extension Session {
 
     public mutating func setTrusted(_ trusted: Bool) { isTrusted = trusted }
 
-    /// Checks whether the peer responds: only a Pong with this message within 5 s counts, not including pauses of reading.
+    /// Checks whether the peer responds: it has to send a Pong with this message within 5 s, not including pauses of reading.
     ///
     /// - Parameter padding: additional bytes of the Ping.
     public mutating func challenge(_ message: String, padding: Int = 0, now: Instant, _ actions: inout [Action]) {

@@ -7,7 +7,7 @@ public struct ArrivalRow: Sendable, Equatable {
     public var id: Int64
     /// The session in which the device sent it. The files of one session become one hex.
     public var session: String
-    /// The device.
+    /// The UUID of the device.
     public var peer: PeerID
     /// The certificate that the device proved.
     public var fingerprint: Fingerprint

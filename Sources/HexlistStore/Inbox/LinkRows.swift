@@ -31,7 +31,7 @@ struct LinkStatements {
 /// its rows are bound.
 struct LinkRows {
     private let statements: LinkStatements
-    /// Number of rows for statements after the current one.
+    /// Number of rows that the statements after the current one will insert.
     private var rest: Int
     private var statement: SQLStatement?
     private var parameter: Int32 = 1

@@ -133,7 +133,7 @@ private struct BatchInsertion {
     private static func destination(for peer: PeerRow?, sender: Sender, policy: ReceivePolicy) -> Destination {
         // Trust in a peer of one kind never applies to a peer of another kind.
         if let peer, peer.kind != sender.kind { return .refused(.notAccepting, retryAfter: RetryAfter.notAccepting) }
-        // The user invited the guest, and chose the policy for it, or made the drop token.
+        // Guests and drop tokens have no key. The user permitted them to send, and `policy` says whether their hexes are held.
         if !sender.kind.hasKey { return policy == .held ? .held : .inbox }
         // Trust belongs to a key, so a sender without a proved key is a stranger. A sender whose key differs from the recorded one is
         // refused. The UUID is derived from the key, and finding another key with the same UUID takes 2^122 attempts, so the record must be

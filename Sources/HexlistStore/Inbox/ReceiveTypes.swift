@@ -3,7 +3,7 @@ public import HexlistModel
 /// The sender of a batch of hexes.
 public struct Sender: Sendable {
     public var peer: PeerID
-    /// The kind of the connection. If the peer's record has another kind, the hexes are refused.
+    /// The kind of peer, which its connection shows. If the peer's record has another kind, the hexes are refused.
     public var kind: PeerKind
     /// The key that the sender proved in the session; `nil` on plain TCP. Without a proved key the sender is treated as a stranger, even if
     /// its UUID is that of a trusted peer.

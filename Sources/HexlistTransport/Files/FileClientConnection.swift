@@ -43,7 +43,7 @@ public final class FileClientConnection: @unchecked Sendable {
     private var isReadHeld = false
     /// Whether reading is paused because the receiver has not taken its bytes. The peer is then not disconnected as too slow.
     private var isHolding = false
-    /// Whether the channel closed before the end of a body was taken.
+    /// Whether the channel closed before the receiver took the whole body.
     private var isGone = false
     private var deadline = NIODeadline.now() + FileLimits.idleTimeout
     private var bytesSinceDeadline = 0
@@ -104,7 +104,7 @@ public final class FileClientConnection: @unchecked Sendable {
         context.writeAndFlush(NIOAny(HTTPClientRequestPart.end(nil)), promise: nil)
     }
 
-    /// Whether enough bytes to make `takeBody` worthwhile, or the last ones, were received; otherwise `bodyArrived` is called shortly.
+    /// Whether the last bytes, or enough bytes to make `takeBody` worthwhile, were received. Otherwise `bodyArrived` is called shortly.
     public var isWorthTaking: Bool {
         if case .complete = state { return true }
         return body.readableBytes >= FileLimits.worthwhileBytes

@@ -123,7 +123,8 @@ public enum FileLimits {
     /// Received bytes that are worth a switch to a file thread. Fewer bytes are passed on after the delay `worthwhile`.
     static let worthwhileBytes = 256 << 10
     static let worthwhile = TimeAmount.milliseconds(200)
-    /// Bytes of a socket read. With `SocketOptions.readBytes` a fast transfer would spend most time in system calls.
+    /// Maximum bytes of a socket read. With the smaller `SocketOptions.readBytes`, a fast transfer would spend most of its time in system
+    /// calls.
     static let readBytes = 64 << 10
     /// Maximum bytes of the body of an error response.
     static let textBytes: Int64 = 4_096

@@ -42,9 +42,9 @@ public final class FileServerConnection: @unchecked Sendable {
 
     private struct Sending {
         var source: any FileSource
-        /// The range that is not read yet.
+        /// The range of the file that was not read yet.
         var left: Range<Int64>
-        /// Chunks being read, or read but not yet taken by the kernel.
+        /// The number of chunks that are being read, or that the kernel has not taken yet.
         var pieces = 0
         var isReading = false
         var keepsAlive: Bool

@@ -66,7 +66,7 @@ public final class DeviceCall: ChannelGateOwner, @unchecked Sendable {
             }
     }
 
-    /// Ends the request and closes its connection immediately. The completion is called, unless it was before.
+    /// Ends the request and closes its connection immediately. Calls the completion if that was not called before.
     public func cancel() { fail(.cancelled) }
 
     private func install(on channel: any Channel, _ tls: DeviceTLS) throws {

@@ -26,7 +26,7 @@ public final class DeviceExchange: @unchecked Sendable {
         case unclaimed
         case collecting([UInt8], limit: Int, (Result<[UInt8], BodyFault>) -> Void)
         case streaming((ByteBuffer) -> Void, ended: (_ isWhole: Bool) -> Void)
-        /// The rest is discarded, up to this number of bytes.
+        /// The rest of the body is discarded, up to this number of bytes.
         case discarding(Int)
         case ended
     }

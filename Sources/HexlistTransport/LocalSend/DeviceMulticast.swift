@@ -172,7 +172,7 @@ public final class DeviceMulticast {
     private static let multicastAll6 = 29
 
     private static func set<Value: Sendable>(_ socket: any SocketOptionProvider, _ level: Int, _ name: Int, _ value: Value) throws {
-        // The provider answers at once on the event loop.
+        // The future is complete when the call returns, because this runs on the event loop.
         var fault: (any Error)?
         socket.unsafeSetSocketOption(level: .init(rawValue: CInt(level)), name: .init(rawValue: CInt(name)), value: value)
             .assumeIsolated().whenFailure { fault = $0 }

@@ -87,7 +87,7 @@ final class DeviceServerConnection: ChannelDuplexHandler {
 
     func setPaused(_ isPaused: Bool) {
         self.isPaused = isPaused
-        // The timeout applies to the device, not to the disk.
+        // The timeout applies to the device. While the body waits for the disk, there is none.
         if isPaused { timer?.cancel() } else { setTimer(Self.idleTimeout) }
         if !isPaused { readMore() }
     }

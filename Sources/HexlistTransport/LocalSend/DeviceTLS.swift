@@ -19,7 +19,7 @@ struct DeviceTLS: Sendable {
         let key = try NIOSSLPrivateKey(bytes: identity.privateKey, format: .der)
         var server = TLSConfiguration.makeServerConfiguration(certificateChain: [.certificate(certificate)], privateKey: .privateKey(key))
         server.minimumTLSVersion = .tlsv13
-        // The protocols of peers are listed in order to recognise and refuse them.
+        // The protocols of Hexlist peers are listed too, so that their connections are recognised and refused.
         server.applicationProtocols = [Self.alpn, ProtocolLimits.alpn, ProtocolLimits.filesALPN, ProtocolLimits.filesServeALPN]
         self.server = try NIOSSLContext(configuration: Self.common(server))
         var client = TLSConfiguration.makeClientConfiguration()

@@ -59,7 +59,7 @@ package final class WebClient: Sendable {
     /// Confined to the event loop.
     private struct State {
         let eventLoop: any EventLoop
-        /// Made for the first name, because it starts threads.
+        /// Created for the first name, because it starts threads.
         lazy var resolver = NameResolver(eventLoop: eventLoop, threads: WebClient.threads)
         /// Created for the first request over TLS, because it contains the certificates of the system.
         var tls: NIOSSLContext?
@@ -176,7 +176,7 @@ private final class WebExchange<Reader: WebResponseReader>: ChannelInboundHandle
     private let target: WebTarget
     private let deadline: NIODeadline
     private var reader: Reader
-    /// `nil` after the end.
+    /// The promise of the result; `nil` after the exchange has ended.
     private var promise: EventLoopPromise<Reader>?
     private var timer: Scheduled<Void>?
     private var hasHead = false

@@ -89,7 +89,7 @@ extension HexReader {
         receipt.status = named(status, json)
         let id = texts.string(envelope.slice, in: json, bytes: ProtocolLimits.wordBytes)
         receipt.envelope = id.isEmpty ? nil : id
-        // The status of the original cannot be `duplicate` itself.
+        // The hex that was received first cannot itself be a duplicate.
         receipt.of = named(of, json).flatMap { $0 == .duplicate ? nil : $0 }
         object = .receipt(receipt)
         return end

@@ -94,7 +94,7 @@ public struct WrapperDecoder: Sendable {
 extension WrapperDecoder {
     private enum Decision {
         case refused(Refusal)
-        /// Accepted; the object is in the reader.
+        /// The wrapper is accepted, and its object is in the reader.
         case accepted(Operation)
     }
 

@@ -41,7 +41,7 @@ public enum HexEncoder {
         return json.bytes
     }
 
-    /// The top hex or an inner one.
+    /// The top hex or an inner hex.
     private struct Node {
         var senderUUID, senderName, hexDescription, hexColor, extra: TextSlice
         var links: ArraySlice<LinkContent>
@@ -150,7 +150,7 @@ public enum HexEncoder {
         appendExtra(node.extra, of: hex, level: level, to: &json) {
             switch HexMember($0, .wire) {
             case .senderUUID, .senderName, .hexDescription, .hexColor, .links: false
-            // A `children` that is not an array, or was kept by an older version.
+            // An unknown `children` member: its value is not an array, or it was received by an older version.
             case .children: node.children.isEmpty
             case .unknown, .localDescription, .localColor, .key, .packageUUID: true
             }

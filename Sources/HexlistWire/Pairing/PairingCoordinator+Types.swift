@@ -20,7 +20,7 @@ extension PairingCoordinator {
         /// Time for which requests of other peers are refused after a session was lost while its digits were shown. Otherwise a peer that
         /// can cut a session could present its own digits just as the user confirms.
         public var reserved: Duration = .seconds(10)
-        /// Interval between attempts of a request by the user.
+        /// Interval between attempts to start the exchange that the user requested.
         public var retry: Duration = .seconds(2)
         /// Maximum finished pairings that are remembered.
         public var outcomes = 8
@@ -45,7 +45,7 @@ extension PairingCoordinator {
 
     /// A running exchange, or the user's request before its exchange.
     public struct Item: Sendable, Equatable {
-        /// An increasing number. A repeated request has a new one, because it has new digits.
+        /// An increasing number that identifies the pairing. A repeated request has a new number, because it has new digits.
         public var number: Int
         public var peer: PeerID
         /// Whether it was requested by the user of this side.
@@ -88,9 +88,9 @@ extension PairingCoordinator {
 
     public enum ConfirmationResult: Sendable, Equatable {
         case accepted
-        /// No digits of this peer are shown, or they were confirmed already.
+        /// This side shows no digits of this peer, or they were confirmed already.
         case noDigits
-        /// These digits are no longer shown.
+        /// This side no longer shows these digits.
         case outdated
     }
 }
