@@ -7,9 +7,8 @@ package struct BrokerTLS: Sendable {
 
     /// Blocks: reads the file of certificates.
     /// - Parameters:
-    ///   - identity: the certificate to log in with, which needs TLS 1.3: its signatures begin with a label that no letter has. `nil` to
-    ///     log
-    ///     in with a password, with TLS 1.2 or later.
+    ///   - identity: the certificate to log in with, over TLS 1.3: the data that its handshake signs begins with a label that no letter
+    ///     has, so that a broker cannot obtain the signature of a letter. `nil` to log in with a password, over TLS 1.2 or later.
     ///   - caFile: a file with the certificates that the broker's certificate is checked against; `nil` for those of the system.
     /// - Throws: an error of the TLS library, such as for a missing file.
     package init(identity: Identity?, caFile: String?) throws {

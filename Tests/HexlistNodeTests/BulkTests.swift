@@ -24,7 +24,7 @@ struct BulkTests {
         return [hexes]
     }
 
-    /// Waits for the end as the local API does.
+    /// Waits for the end of a bulk send, as the local API does.
     static func untilOver(_ bulk: OutgoingSend, on node: TestNode, timeout: Double = 20) async throws -> BulkCounts {
         try await node.until { await $0.outbox.isOver(bulk, timeout: timeout) }
         return try await node.node.outbox.summary(of: bulk)
@@ -178,7 +178,7 @@ struct BulkTests {
         let (refused, _) = try await one.node.outbox.enqueue(
             Self.hexes(11...13, from: one) + Self.hexes(20...20, from: one), for: bulk, timeout: 5)
         #expect(refused.isEmpty)
-        // The peer blocks this machine between sessions.
+        // The peer blocks this machine while the two have no session.
         let store = try HexStore(path: two.folder.appending(path: "hexlist.sqlite").path)
         try store.writeSync { writer in
             _ = try writer.setTrust(one.id, .blocked, fingerprint: one.node.identity.fingerprint, name: "one", at: 1)

@@ -10,7 +10,7 @@ import Testing
 @testable import HexlistStore
 
 extension Node {
-    /// Temporarily refuses as many strangers as are remembered.
+    /// Adds as many refused strangers as `CapacityNotifier` remembers.
     fileprivate func refuseStrangers() {
         capacityNotifier.refused = Set((1...64).map { PeerID(UUIDBytes(high: 0x8000, low: 0x8000_0000_0000_0000 | $0)) })
     }

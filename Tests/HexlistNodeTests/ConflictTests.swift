@@ -45,7 +45,7 @@ struct ConflictTests {
         let after = try await third.send(to: one, description: "after")
         #expect(after.state == .queued)
         #expect(try await third.node.outbox.row(after.outboxID).waitingFor?.known == .conflict)
-        // Neither machine sends either.
+        // Neither machine sends hexes.
         for node in [one, two] {
             let outcome = try await node.send(to: third, description: "mine")
             #expect(outcome.state == .queued)
@@ -59,7 +59,7 @@ struct ConflictTests {
 
     /// A copy started while the original has a session.
     struct Copy: CustomTestStringConvertible {
-        /// The addresses at which the copy dials the sender; with 0 the sender dials the copy.
+        /// The number of addresses at which the copy dials the sender; 0 if the sender dials the copy.
         var dials: Int
         /// Whether the original dials the sender, or the reverse.
         var originalDials = true
@@ -169,7 +169,8 @@ struct ConflictTests {
         try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
             for trust in [Trust.stranger, .trusted] {
                 _ = try await one.node.peers.setTrust(two.id, trust)
-                // A surplus session that ends for another reason takes the report back. A peer that sees a conflict ends every session.
+                // If a surplus session ends for another reason, the report of the conflict is withdrawn. A peer that sees a conflict ends
+                // every session.
                 try await eventually {
                     guard let session = await one.node.sessionID(with: two.id) else { return false }
                     await two.node.endSessions(with: .conflict)

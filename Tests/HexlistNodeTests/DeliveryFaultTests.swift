@@ -113,7 +113,7 @@ struct DeliveryFaultTests {
 
     // MARK: A peer of raw frames
 
-    /// A key and a connection, without hexlistd.
+    /// A peer that has only a key and a connection.
     private final class Stranger: PeerConnectionDelegate, @unchecked Sendable {
         func received(frame: [UInt8], on connection: PeerConnection) {}
         func readCompleted(on connection: PeerConnection) {}
@@ -126,7 +126,7 @@ struct DeliveryFaultTests {
     func endWhileReadingIsPaused() async throws {
         let one = try await TestNode("one", on: nil) {
             $0.limits.heldHexesPerPeer = 1_000
-            $0.limits.heldHexes = 1_000  // one address may use a quarter
+            $0.limits.heldHexes = 1_000  // one address may use a quarter of them
         }
         let identity = try Identity.ephemeral()
         let transport = try PeerTransport(identity: identity, eventLoop: one.group.next(), logger: Logger(label: "stranger"))

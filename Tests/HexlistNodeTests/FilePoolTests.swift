@@ -79,7 +79,7 @@ import Testing
             #expect(try Data(contentsOf: URL(filePath: path)) == data("a.txt"))
             #expect(try mode(path) == 0o600 && mode(rows[0].folder) == 0o700 && mode(two.folder.path + "/cache") == 0o700)
             try await one.until { _ in try await fetchedOf(one) == 2 }
-            // The owner is not needed any more.
+            // The owner of the files need not be online any more.
             await one.node.stop()
             #expect(try await fetch(TransferRequest(hex: hex, cache: true), two).map(\.state.known) == [.done, .done])
             let to = two.folder.appending(path: "to")
@@ -373,7 +373,7 @@ import Testing
             #expect(try await send(["d"], one, two).state == .stored)
             try await two.until { try await $0.transfers.page([.done], before: nil, limit: 9).rows.count == 3 }
             #expect(try FileManager.default.contentsOfDirectory(atPath: other.path) == ["d"] && found() == ["a", "b"])
-            // Back to the cache.
+            // From now on files are fetched into the cache again.
             _ = try await two.node.peers.change(one.id, PeerChange(fetchLimit: 1 << 20, fetchTo: .cache))
             #expect(try await send(["c"], one, two).state == .stored)
             try await two.until { _ in names("cache", two) == ["c"] }
@@ -449,9 +449,9 @@ import Testing
                 } != nil
             }
             #expect(try await mayFetch(29))
-            // Written after the receipt.
+            // The end of the offer is written after the receipt.
             try await one.until { _ in try await !mayFetch(31) }
-            // Sent again, the file stays until that row is delivered too. Cancelling rows removes it with the last one.
+            // A file that is offered by two rows stays on offer until both are delivered or cancelled.
             await two.node.stop()
             try await one.until { try await $0.peers.all().allSatisfy { $0.state != .verified } }
             var rows: [Int64] = []
@@ -481,7 +481,7 @@ import Testing
             let sent = try await send(["a"], one, two)
             #expect(sent.state == .stored)
             let row = sent.outboxID
-            // Written after the receipt.
+            // The state of the row is written after the receipt.
             try await one.until { try await $0.outbox.row(row).state == .stored }
             #expect(try await one.node.outbox.row(row).offers?.map(\.name) == ["a"])
             let after = try await one.node.outbox.cancel(row)
@@ -490,7 +490,7 @@ import Testing
         }
     }
 
-    /// Deletes the copies of ended offers, and waits for it.
+    /// Deletes the copies of ended offers, and waits until they are deleted.
     private func tidy(_ one: TestNode) async throws {
         one.transfers.offers.tidyCopies()
         try await called { done in FileOffers.queue.async { done(()) } }

@@ -55,7 +55,7 @@ import Testing
         return try decoder.decodeHex(Array(json.utf8), acceptsLocalNames: false).get().content
     }
 
-    /// Fetches all files of a hex, and waits until all transfers rest.
+    /// Fetches all files of a hex, and waits until no transfer is active.
     private func fetch(_ hex: Int64, into folder: URL, at two: TestNode) async throws -> [TransferView] {
         let start = try await two.transfers.fetch(TransferRequest(hex: hex, to: folder.path))
         let ids = try #require(start.first)...(try #require(start.last))
@@ -443,7 +443,7 @@ import Testing
             row.state = .done
             let rows = try await two.node.store.addTransfers([row, row])
             #expect(try await two.transfers.summary(rows[0].id...rows[1].id).size == 1 << 62)
-            // The sizes of transfers in progress, too: two links, each with the maximum size.
+            // The sizes of transfers in progress are added up, too: two links, each with the maximum size.
             var hex = HexContent()
             for digit in ["a", "b"] {
                 hex.links.append(

@@ -11,7 +11,7 @@ import Testing
 
 /// Nodes that reach each other through a shared folder only: real TLS identities, real SQLite, real files.
 @Suite("Folder route", .serialized, .timeLimit(.minutes(5))) struct FolderRouteTests {
-    /// A node with the folder and without waiting times.
+    /// A node with the shared folder as its route, without waiting times.
     private static func node(_ name: String, _ folder: TemporaryFolder, on link: InMemoryLink? = nil, state: URL? = nil) async throws
         -> TestNode
     {
@@ -56,7 +56,7 @@ import Testing
             var one = try await Self.node("one", folder, state: first.folder)
             let rows = try await (0..<5).asyncMap { try await one.send(2, to: second, description: "hex \($0)", wait: .zero) }
             #expect(rows.allSatisfy { $0.state == .queued })
-            // The record of the postings, without which the rows would be posted once more.
+            // Waits for the record of the postings, without which the rows would be posted once more.
             let key = "postings.\(one.id).\(second.id)"
             try await eventually { [node = one.node] in
                 let text = try await node.store.read { try $0.meta(key) } ?? ""

@@ -163,7 +163,7 @@ final class Broker: @unchecked Sendable {
         process = try ChildProcess(try #require(Self.program), ["-c", configuration])
     }
 
-    /// Stops it, so that it saves its sessions.
+    /// Stops mosquitto, so that it saves its sessions.
     func stop() async throws {
         guard let process else { return }
         self.process = nil

@@ -10,7 +10,7 @@ import Testing
 @testable import HexlistNode
 
 extension Node {
-    /// A `Pair` of a peer that ignores the protocol's order.
+    /// Sends `Pair` frames like a peer that ignores the order of the protocol.
     fileprivate func sendRaw(_ frames: [Pairing], to peer: PeerID) {
         for frame in frames { links[peer]?.sending?.act { $1.append(.send(.pair(frame))) } }
     }
@@ -25,7 +25,7 @@ extension Node {
 
     fileprivate func isDialler(of peer: PeerID) -> Bool { links[peer]?.sending?.connection.role == .dialer }
 
-    /// Advances as if ten minutes had passed.
+    /// Forgets failed pairings, as if ten minutes had passed.
     fileprivate func forgetFailures() {
         var fresh = PairingCoordinator(own: identity.fingerprint)
         fresh.lastNumber = pairingDriver.coordinator.lastNumber
@@ -275,7 +275,7 @@ struct PairingNodesTests {
             await dialler.node.dialAgain(other.id)
             try await dialler.untilSessions(2, with: other)
             try await dialler.untilCompared()
-            // A receipt on the newer session: by then the other side would have ended the older one.
+            // After this receipt on the newer session, the other side would have ended the older one.
             #expect(try await other.send(to: dialler).state == .held)
             #expect(await dialler.node.count(of: other.id) == 2)
             _ = await dialler.node.pairing.close()

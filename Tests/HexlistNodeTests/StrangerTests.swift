@@ -44,7 +44,7 @@ final class Guest: Sendable {
         var isOver: Bool { seen.withLock { $0.isOver } }
         var operations: [HexlistWire.Operation] { frames.map(\.operation) }
         var bye: String? { frames.first { $0.operation == .bye }?.message?.split(separator: ":").first.map(String.init) }
-        /// The last Hello received.
+        /// The frame limit in the last Hello received.
         var frameLimit: Int? {
             frames.compactMap { if case .hello(let hello) = $0.object { hello.maxFrameBytes } else { nil } }.last
         }
@@ -102,7 +102,8 @@ final class Guest: Sendable {
         }
     }
 
-    /// - Parameter readsOn: continue reading after the first frame. Otherwise the peer never notices that it should disconnect.
+    /// - Parameter readsOn: whether the guest continues to read after the first frame. Otherwise it never notices that it should
+    ///   disconnect.
     func visit(_ node: TestNode, readsOn: Bool = true) async throws -> Visit {
         let port = UInt16(await node.node.status().port)
         let report = try await transport.dial([DialTarget(host: "127.0.0.1", port: port)], expecting: node.id).report.get()

@@ -25,7 +25,7 @@ final class StrictPhone: Sendable {
     static let program = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .appending(path: "Faults/localsend/phone.py").path
 
-    /// Why the program does not run on this machine; `nil` if it does.
+    /// The reason why the program cannot run on this machine; `nil` if it can.
     static let missing: String? = {
         let python = FileManager.default.isExecutableFile(atPath: "/usr/bin/python3")
         let openssl = FileManager.default.isExecutableFile(atPath: "/usr/bin/openssl")
@@ -34,7 +34,7 @@ final class StrictPhone: Sendable {
 
     private let child: ChildProcess
     private let input = Pipe()
-    /// Kept, because its end closes the pipe, and then the program cannot print.
+    /// The pipe of the program's output. It is kept, because the program could not print after it was closed.
     private let output = Pipe()
     private let events = PhoneEvents()
     let fingerprint: Fingerprint
@@ -67,7 +67,7 @@ final class StrictPhone: Sendable {
         fingerprint = try #require(event.fingerprint.flatMap { Fingerprint(localSend: $0) })
     }
 
-    /// The events so far.
+    /// The events with this name so far.
     func all(_ name: String) -> [Event] { events.all.filter { $0.event == name } }
 
     /// The names of all events so far, for error messages.

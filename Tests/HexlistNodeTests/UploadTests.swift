@@ -35,7 +35,7 @@ import Testing
         (try? FileManager.default.contentsOfDirectory(atPath: one.folder.appending(path: "offers").path)) ?? []
     }
 
-    /// Deletes the copies of ended offers, and waits for it.
+    /// Deletes the copies of ended offers, and waits until they are deleted.
     private func tidy(_ one: TestNode) async throws {
         one.transfers.offers.tidyCopies()
         try await called { done in FileOffers.queue.async { done(()) } }

@@ -14,20 +14,20 @@ public final class ChildProcess: Sendable {
     }
 
     public let identifier: pid_t
-    /// The exit status, or the number of the signal that ended it; `nil` while it runs.
+    /// The exit status of the program, or the number of the signal that ended it; `nil` while it runs.
     private let ended = Mutex<Int32?>(nil)
     private let end = DispatchGroup()
 
     /// Seconds after which a program and its session are killed: more than the time limit of any test.
     private static let longestLife = 1_500
 
-    /// Starts it in its own session, with the standard descriptors only and no signal blocked or ignored. Waits for its end or its output
-    /// are bounded, because it is killed after 1 500 s.
+    /// Starts a program in its own session, with only the standard descriptors and without blocked or ignored signals. It is killed after 1
+    /// 500 s, so a wait for its end or its output is bounded.
     /// - Parameters:
-    ///   - path: of the program; no shell, no `PATH`.
-    ///   - arguments: without the program's own name.
+    ///   - path: the path of the program. Neither a shell nor `PATH` is used.
+    ///   - arguments: the arguments without the program's own name.
     ///   - environment: the whole environment.
-    ///   - input: standard input; /dev/null if `nil`, as for the other two. The caller closes all three.
+    ///   - input: the descriptor of standard input; `nil` for /dev/null, as for `output` and `errors`. The caller closes all three.
     public init(
         _ path: String, _ arguments: [String], environment: [String: String] = ProcessInfo.processInfo.environment,
         input: CInt? = nil, output: CInt? = nil, errors: CInt? = nil
@@ -63,7 +63,7 @@ public final class ChildProcess: Sendable {
 
     public func signal(_ number: CInt) { ended.withLock { if $0 == nil { kill(identifier, number) } } }
 
-    /// Blocks until it has ended.
+    /// Blocks until the program has ended.
     /// - Returns: the exit status, or the number of the signal that ended it.
     @discardableResult
     public func waitForEnd() -> Int32 {

@@ -30,7 +30,7 @@ public func eventually(
     }
 }
 
-/// The first non-nil value of a query every 10 ms: see `eventually`.
+/// Runs a query every 10 ms until it returns a value other than `nil`, and returns this value: see `eventually`.
 public func eventualValue<Value>(
     within limit: Duration = .longestWait, isolation: isolated (any Actor)? = #isolation, file: String = #fileID, line: Int = #line,
     _ what: @autoclosure () -> String = "", _ look: () async throws -> Value?
@@ -44,7 +44,7 @@ public func eventualValue<Value>(
     return found
 }
 
-/// The value passed to a callback: `begin` gets the closure to call. Cancellation ends the wait.
+/// Waits until a callback is called, and returns the value passed to it. `begin` gets the callback. Cancellation ends the wait.
 /// - Throws: `NotInTime` after `limit`.
 public func called<Value: Sendable>(
     within limit: Duration = .longestWait, isolation: isolated (any Actor)? = #isolation, file: String = #fileID, line: Int = #line,

@@ -30,7 +30,7 @@ public final class InMemoryLink: Sendable {
         var events: @Sendable (DiscoveryEvent) -> Void
         var announcement: ServiceAnnouncement?
         var addresses: [Bool: String]
-        /// The node's announcement on the link.
+        /// The number of the node's announcement on the link; `nil` if it has none.
         var item: Int?
         var open: Set<Record> = []
         var backend = BackendState.running

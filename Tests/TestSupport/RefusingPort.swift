@@ -42,7 +42,7 @@ public struct RefusingPort: Sendable {
         return bind(descriptor, &address) ? UInt16(bigEndian: address.sin6_port) : nil
     }
 
-    /// Binds, and sets `address`.
+    /// Binds the socket, and sets `address` to its actual address.
     private static func bind<Address>(_ descriptor: Int32, _ address: inout Address) -> Bool {
         var length = socklen_t(MemoryLayout<Address>.size)
         return withUnsafeMutablePointer(to: &address) {

@@ -13,7 +13,7 @@ import NIOCore
 
 struct BackupRoutes: Sendable {
     let api: APIContext
-    /// Shared by all requests: the socket has a single router, and `PageGate` permits no backups.
+    /// Allows one backup at a time. All requests share it, because the socket has a single router and `PageGate` permits no backups.
     private let backups = SingleBackup()
 
     func add(to router: Router<BasicRequestContext>) {

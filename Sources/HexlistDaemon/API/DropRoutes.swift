@@ -54,7 +54,8 @@ struct DropRoutes: Sendable {
         return view
     }
 
-    /// - Parameter text: a name, or a UUID.
+    /// Removes a drop token.
+    /// - Parameter text: the name or the UUID of the token.
     private func remove(_ text: String) async throws -> DropView {
         let key = NameKey(text)
         let tokens = try await api.store.read { try $0.dropTokens() }

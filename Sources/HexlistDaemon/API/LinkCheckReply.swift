@@ -11,7 +11,7 @@ struct LinkCheckReply: Sendable {
 
     let api: APIContext
     let source: MineLinkSource
-    /// The permission to check, held until the end.
+    /// The slot for checks of links, which is held until the check ends.
     let slot: RequestSlots.Slot
 
     var response: Response {

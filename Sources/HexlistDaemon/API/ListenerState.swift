@@ -4,14 +4,14 @@ import HexlistModel
 struct ListenerState<Listener: Sendable> {
     private enum State {
         case closed
-        /// Starting; these callers wait.
+        /// The listener is starting; these callers wait for it.
         case opening([CheckedContinuation<Listener, any Error>])
         case open(Listener)
         case stopped
     }
 
     private var state = State.closed
-    /// Has an element when a start is requested.
+    /// A stream with an element for each requested start.
     let startRequests: AsyncStream<Void>
     private let requests: AsyncStream<Void>.Continuation
 
@@ -46,7 +46,7 @@ struct ListenerState<Listener: Sendable> {
     /// Closes the listener after its end.
     mutating func closed() { if case .open = state { state = .closed } }
 
-    /// Starts again if callers wait for a start that failed; otherwise the listener is closed.
+    /// Called after a start failed: requests another start if callers wait for the listener; otherwise the listener is closed.
     mutating func startAgainIfAwaited() {
         if case .opening(let waiting) = state, !waiting.isEmpty { requests.yield() } else { state = .closed }
     }

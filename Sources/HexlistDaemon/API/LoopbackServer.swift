@@ -5,7 +5,7 @@ import NIOCore
 
 /// An HTTP server on 127.0.0.1 for the processes of this user.
 struct LoopbackServer: Sendable {
-    /// `0` for a free port.
+    /// The port to listen on; 0 for a free port.
     let port: Int
     /// Maximum number of connections; further ones wait.
     let connections: Int

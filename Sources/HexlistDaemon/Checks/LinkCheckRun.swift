@@ -10,7 +10,7 @@ struct LinkCheckRun {
         case response(PageProbeQueue.Entry, Result<PageProbeResponse, WebFault>)
         /// The time at which a host may get its next request.
         case ready(ContinuousClock.Instant)
-        /// Time to store and report the results.
+        /// The interval since the last report is over: store and report the results.
         case report
     }
 
@@ -30,7 +30,7 @@ struct LinkCheckRun {
     private var addresses: [Int: Address] = [:]
     private var nextID = 0
     private var result = MineCheckResult()
-    /// Results since the last report: those that are stored, and those that are reported.
+    /// Results since the last report: those that have to be stored, and those that have to be reported.
     private var results: [LinkCheckResult] = []
     private var findings: [CheckedLinkJSON] = []
 

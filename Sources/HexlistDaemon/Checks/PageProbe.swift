@@ -85,7 +85,7 @@ struct PageProbe: Sendable, Equatable {
 /// The header of a response to a probe. The body is not read.
 struct PageProbeResponse: WebResponseReader, Equatable {
     private(set) var status = 0
-    /// The target of a redirect.
+    /// The address to which the response redirects; `nil` if it does not.
     private(set) var location: String?
     /// The seconds after which the server accepts requests again. A date counts as longer than `PageProbe.maximumWait`.
     private(set) var retryAfter: Int?

@@ -5,7 +5,7 @@ import HexlistAPI
 struct PageProbeQueue {
     typealias Instant = ContinuousClock.Instant
 
-    /// A probe, with the caller's number of its URL.
+    /// A probe, with the number by which the caller identifies its URL.
     struct Entry: Sendable, Equatable {
         var id: Int
         var probe: PageProbe
@@ -20,10 +20,10 @@ struct PageProbeQueue {
     }
 
     private struct Host {
-        /// Waiting probes; the last one is the next to be sent.
+        /// The waiting probes of the host. The last one is sent next.
         var waiting: [Entry] = []
         var readyAt: Instant
-        /// Whether a request is in flight.
+        /// Whether a request to the host is in flight.
         var isInUse = false
         /// Number of requests in a row that got no response.
         var failures = 0
@@ -68,8 +68,8 @@ struct PageProbeQueue {
     /// - Parameters:
     ///   - wait: a longer pause that the host asked for.
     ///   - failure: the reason if the request got no response that says anything about the page.
-    /// - Returns: the waiting probes of the host if it is closed: at once if it is busy or has no address, otherwise after
-    ///   `maximumFailures`.
+    /// - Returns: the waiting probes of the host if it is closed: immediately if the host is busy or has no address, otherwise after
+    ///   `maximumFailures` failures.
     mutating func ended(_ name: String, now: Instant, wait: Duration = .zero, failure: LinkCheckReason? = nil) -> [Entry] {
         guard var host = hosts[name] else { return [] }
         host.isInUse = false
@@ -85,7 +85,7 @@ struct PageProbeQueue {
         return waiting
     }
 
-    /// Forgets hosts that may get a request at once and for which none waits.
+    /// Drops the state of hosts without waiting probes that had no failure and may get a request now.
     mutating func forgetIdleHosts(now: Instant) {
         hosts = hosts.filter {
             !$0.value.waiting.isEmpty || $0.value.isInUse || $0.value.closed != nil || $0.value.failures > 0 || $0.value.readyAt > now

@@ -38,7 +38,7 @@ actor FeedListener {
         for await _ in state.startRequests.cancelOnGracefulShutdown() {
             do {
                 try await open(api)
-                // An address that was added while the listener ended.
+                // An address may have been added while the listener ended.
                 if state.isClosed, await Self.hasAddresses(api) { state.requestStart() }
             } catch {
                 api.logger.warning("feed addresses cannot be served", metadata: ["error": "\(error)"])

@@ -15,7 +15,7 @@ struct PageGate: Sendable {
     let server: PageServer
     /// The local API without `CrossOriginCheck`; this type makes the checks instead.
     let api: RouterResponder<BasicRequestContext>
-    /// Contains the folder into which files fetched from the page are saved.
+    /// The configuration in effect, with the folder into which files fetched from the page are saved.
     let configuration: EffectiveConfiguration
 
     /// The operations the page may use. None of them accepts paths of this machine, or changes its identity, roster or configuration.
@@ -183,7 +183,7 @@ struct PageGate: Sendable {
         return APIReply.json(PageSecret(secret: server.answer(to: String(query.dropFirst(6)))))
     }
 
-    /// A new reload secret, which replaces the one from before a restart of the daemon.
+    /// Replies with a new reload secret for the page, because a restart of the daemon drops the earlier ones.
     private func renewal(_ request: Request, _ token: String) throws(HexlistError) -> Response {
         guard request.method == .post else { throw HexlistError(.methodNotAllowed, "/session/reload takes POST.") }
         return APIReply.json(PageSecret(secret: server.renewReload(of: token)))

@@ -73,13 +73,13 @@ final class PageServer: Sendable {
         return session
     }
 
-    /// The answer to a challenge of a page.
+    /// Returns the answer to a challenge of a page: the HMAC-SHA-256 of the nonce, with `proof` as the key.
     func answer(to nonce: String) -> String {
         let code = HMAC<SHA256>.authenticationCode(for: Array(nonce.utf8), using: SymmetricKey(data: Array(proof.utf8)))
         return Hexadecimal.encode(code).lowercased()
     }
 
-    /// A new reload secret of a page.
+    /// Makes a new reload secret for a page, and saves its hash.
     func renewReload(of token: String) -> String {
         let reload = Self.random()
         save(

@@ -7,8 +7,8 @@ import HexlistModel
 
 /// A subfolder of the state folder for replaced parts of an earlier state. Hexlist never deletes it.
 enum SetAsideFolder {
-    /// The folders of offered copies and of kept files. They are moved with their store, because a daemon deletes files unknown to its store
-    /// (`FilePool`).
+    /// The folders of offered copies, of kept files, and of files from devices whose hex is not stored yet. They are moved with their
+    /// store, because a daemon deletes files unknown to its store (`FilePool`).
     static let fileFolders = ["offers", "files", "arrivals"]
 
     /// Creates a new folder.

@@ -12,12 +12,13 @@ struct SystemdNotifier: Sendable {
         case alive = "WATCHDOG=1"
     }
 
-    /// A path, or with a leading `@` an abstract socket name.
+    /// The socket of systemd, as a path or, with a leading `@`, an abstract name; `nil` if systemd did not start this process.
     let socketPath: String?
 
     init(environment: [String: String]) { socketPath = environment["NOTIFY_SOCKET"] }
 
-    /// Sends a state. A lost datagram is not sent again, and systemd then times out. Does not block if the queue of the socket is full.
+    /// Sends a state once: if the datagram is lost, systemd times out. `alive` is dropped if the queue of the socket is full; the other
+    /// states wait for space.
     func send(_ state: State) {
         guard let socketPath, socketPath.hasPrefix("/") || socketPath.hasPrefix("@") else { return }
         let descriptor = SystemSocket.open(AF_UNIX, .datagram)

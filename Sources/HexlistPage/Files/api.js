@@ -152,7 +152,7 @@ async function* events() {
   }
 }
 
-/** Runs an event handler. An error in it is logged and shown (`main.js`), and the event stream continues. */
+/** Runs an event handler. If it fails, the error is logged and shown (`main.js`), and the event stream continues. */
 function handle(handler) {
   try {
     handler();

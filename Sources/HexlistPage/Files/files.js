@@ -183,7 +183,7 @@ export async function saveFrom(service, path) {
   begin(`${service}:${path}`, start);
 }
 
-/** Makes the progress of a batch, with *Cancel*; an element without children if it is not running. @param id of the batch */
+/** Makes the progress bar of a batch with *Cancel*; an element without children if the batch is not running. @param id of the batch */
 export function batchBar(id) {
   const element = h('div.save-all');
   return live(element, () => {

@@ -335,7 +335,7 @@ function scrollTo(hit, frames = 5) {
   hit.scrollIntoView({ block: 'center' });
   if (frames > 0) requestAnimationFrame(() => scrollTo(hit, frames - 1));
 }
-/** Parts of the pane whose text is searched. */
+/** Selectors of the elements in the detail pane whose text is searched. */
 const searched = '.link-text, .file-name, .description, .note, summary, h2';
 
 /** Wraps the occurrences of the words at the beginning of words of a text node in `mark` elements. Returns the marks in order. */
@@ -348,7 +348,7 @@ function markWords(node, words) {
   }
   let end = node.data.length;
   for (const [from, to] of ranges.sort(([one], [other]) => other - one)) {
-    if (to > end) continue; // overlaps the next one
+    if (to > end) continue; // the match overlaps the one after it
     end = from;
     node.splitText(to);
     const found = h('mark', node.splitText(from).data);

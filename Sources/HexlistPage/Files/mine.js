@@ -88,7 +88,7 @@ function folderDialog(title, moved, choose, hasTop = true) {
   load();
 }
 
-/** Makes a selector of all of My Hexlist or the selected hex, if there is one. Its value is true for all. */
+/** Makes a control to choose between all of My Hexlist (value true) and the selected hex, if there is one (value false). */
 const allOr = (selected) => selector([[true, 'All of My Hexlist'], ...(selected ? [[false, `“${subject(selected).slice(0, 30)}”`]] : [])], !selected);
 
 export class MineView extends View {

@@ -48,7 +48,8 @@ struct AttemptRecord: Sendable, Equatable {
 }
 
 extension Settlement {
-    /// Appends this settlement to a list, or extends the last one of the list if its rows precede these and the result is the same.
+    /// Appends this settlement to a list. If the rows of the list's last settlement directly precede these rows and have the same result,
+    /// extends that settlement instead.
     func add(to settlements: inout [Settlement]) {
         guard let last = settlements.last, ids.lowerBound > last.ids.upperBound, ids.lowerBound &- last.ids.upperBound == 1,
             state == last.state, PeerText.areEqual(code, last.code), PeerText.areEqual(message, last.message)

@@ -101,7 +101,7 @@ extension StoreWriter {
         }
     }
 
-    /// Call inside `change`.
+    /// Inserts a group. Call inside `change`.
     /// - Throws: `.badRequest` if the maximum number of groups exists.
     fileprivate func makeGroup(_ name: String) throws -> Int64 {
         guard try first("SELECT count(*) FROM peerGroup", read: { $0.int(0) }) ?? 0 < PeerGroup.limit else {

@@ -113,7 +113,7 @@ public struct TrustChange: Sendable, Equatable {
 /// A peer's card (HexlistEnvelope), whose form and signature were checked.
 public struct PeerCard: Sendable, Equatable {
     public var bytes: [UInt8]
-    /// Of several cards of a peer, the one with the greatest serial counts.
+    /// The serial number. Of several cards of a peer, the one with the greatest serial is used.
     public var serial: UInt32
 
     public init(bytes: [UInt8], serial: UInt32) {

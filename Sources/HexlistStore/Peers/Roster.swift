@@ -164,7 +164,7 @@ extension StoreWriter {
         return try addPlaces(entry, to: known?.endpoints ?? []) || isChanged ? .changed : .unchanged
     }
 
-    /// Call inside `change`.
+    /// Returns the row of the peer, which is inserted if there is none. Call inside `change`.
     private func row(making entry: RosterEntry) throws -> PeerRow {
         try peerRow(making: entry.peer, kind: entry.kind, fingerprint: entry.fingerprint, name: entry.name)
     }

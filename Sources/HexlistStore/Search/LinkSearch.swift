@@ -184,7 +184,7 @@ struct SearchedHex {
     /// The descriptions of the hexes around its links, the topmost first.
     var folders: [String] = []
 
-    /// Bytes of its texts and of the descriptions around it.
+    /// Bytes of the hex's texts and of the descriptions of the hexes around it.
     var byteCount: Int {
         let texts = folders + annotations.tags + [annotations.note, top.senderName]
         return texts.reduce(sender.count) { $0 + $1.utf8.count }
@@ -197,7 +197,7 @@ struct LinkCheck {
 
     init(_ query: SearchQuery) { self.query = query }
 
-    /// The conditions of the query that a hex satisfies for all its links, for each clause.
+    /// Whether each condition of the query, by clause, is true for the hex and therefore for all its links.
     struct HexTexts {
         fileprivate var isTrue: [[Bool]]
 

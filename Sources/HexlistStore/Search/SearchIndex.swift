@@ -10,7 +10,7 @@ enum SearchIndex {
     /// Maximum number of entries in one batch, and maximum bytes of their texts. A batch takes about 30 ms and has at least one entry.
     static let batchEntries = 500
     static let batchBytes = 512 << 10
-    /// The same limits while other writes wait.
+    /// The values of `batchEntries` and `batchBytes` while other writes wait.
     static let busyBatchEntries = 100
     static let busyBatchBytes = 128 << 10
 

@@ -13,7 +13,7 @@ final class FilePool: Sendable {
     private let store: HexStore
     private let cache: DigestFolder
     private let kept: DigestFolder
-    /// Whether files may be kept; false only if none is, so that deleting a hex needs no cleanup.
+    /// Whether there may be kept files. If there are none, deleting a hex needs no cleanup.
     private let mayHaveKeptFiles = Mutex(true)
     /// Serializes changes of the files.
     private let changeLock = Mutex(())
@@ -107,7 +107,7 @@ final class FilePool: Sendable {
         FileName(bytes: file.name.utf8.split(separator: UInt8(ascii: "/")).last.map(Array.init) ?? []).description
     }
 
-    /// Moves a file, unless the pool has it or an earlier attempt has moved it.
+    /// Moves an arrived file among the kept files, unless the pool has the file or an earlier attempt has moved it.
     private func adopt(_ file: ArrivedFile, from folder: ArrivalFolder) throws -> KeptArrival {
         if let known = try store.readSync({ try $0.pooled([file.sha256]) }).first, content(of: known) != nil {
             return KeptArrival(sha256: file.sha256, name: known.name, size: known.size, identity: nil)

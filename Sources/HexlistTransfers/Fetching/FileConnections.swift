@@ -44,6 +44,7 @@ final class FileConnections {
 
     func peerCame(_ peer: PeerID) { connectedPeers.insert(peer) }
 
+    /// Handles the end of the last session with a peer.
     /// - Returns: whether the peer served files.
     func peerWent(_ peer: PeerID) -> Bool {
         guard connectedPeers.remove(peer) != nil else { return false }

@@ -42,6 +42,7 @@ final class FileFetching {
     /// Registers this machine as the source of files that are in the pool. Transfers of an earlier process follow page by page (`add`).
     func start(_ host: isolated FileTransfers) { carryOut(queue.peerCame(host.id, now: host.clocks.now), host) }
 
+    /// Stops all attempts.
     /// - Returns: the cancelled requests to services, which end soon.
     func stop(_ host: isolated FileTransfers) -> [Task<Void, Never>] {
         timer.cancel()
@@ -142,6 +143,7 @@ final class FileFetching {
         return !isUnderWay
     }
 
+    /// Ends a scan of a peer's new hexes.
     /// - Returns: whether another scan must follow.
     func endLook(_ peer: PeerID) -> Bool { looks.removeValue(forKey: peer) ?? false }
 

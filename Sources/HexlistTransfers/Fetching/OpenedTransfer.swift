@@ -9,7 +9,7 @@ enum OpenedTransfer: Sendable {
     /// The file was already complete: its length, and its identity if it is in the pool.
     case finished(Int64, identity: String?)
     /// The partial file. For an automatic fetch, `unused` is the number of reserved bytes beyond those this attempt needs; otherwise `nil`.
-    /// `isCopy`: it has all bytes, which may be none, because the pool has the file from the same peer.
+    /// `isCopy`: whether the partial file has all bytes already, copied from a file of the same peer in the pool.
     case part(PartFile, unused: Int64?, isCopy: Bool = false)
     /// Nothing was opened, because the size is unknown until the peer answers.
     case nothing

@@ -247,7 +247,7 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
         }
     }
 
-    /// Releases the connection.
+    /// Ends the use of the connection by this attempt.
     /// - Returns: the connection, if this attempt used it alone and it can be reused.
     private func leaveConnection() -> FileClientConnection? {
         guard let connection = connection.take() else { return nil }
