@@ -170,7 +170,7 @@ public struct Daemon: Sendable {
             let run = DaemonRun(
                 loader: loader, notifier: notifier, api: api, guestPort: guestPort, hooks: hooks, socket: socket, settings: settings,
                 titles: titles)
-            // Cancelled and awaited when this scope ends.
+            // This task is cancelled and awaited when the scope ends.
             async let _: Void = rclone.run()
             // The API socket uses the node's event loop, so that a send needs no thread switch.
             try await run.untilStopped(signals: signals, group: nodeLoop, stopLoop: otherLoop)

@@ -90,7 +90,7 @@ actor NodeSupervisor {
     nonisolated func atEachChange(_ body: () async -> Bool) async {
         var node: Node? = self.node
         while let running = node {
-            // Subscribed before the first call, so that no change is missed.
+            // Subscribes to changes before the first call of `body`, so that none is missed.
             var changes = running.changes().makeAsyncIterator()
             repeat {
                 guard await body() else { return }

@@ -113,7 +113,8 @@ extension DeliveryScheduler {
     public func mayAcceptMore(_ courier: any Courier, to peer: PeerID, _ host: isolated some DeliveryHost) {
         guard let link = links[peer] else { return }
         let now = clocks.now
-        // If both sides dialled at the same time, there are two sessions, and the Hello may come on the one that is not used for sending.
+        // If both sides dialled at the same time, there are two sessions, and the Hello may arrive on the session that is not used for
+        // sending.
         link.delivery.greetedAgain(frameLimit: link.courier === courier ? courier.frameLimit : nil, now: now)
         resumeAfterPause(link, now: now, host)
         pump(link, host)

@@ -13,7 +13,7 @@ public final class DeliveryScheduler {
     /// The callers that wait for rows.
     public var sends = SendTracker()
     var slots: SendSlots
-    /// Set while the node changes its identity.
+    /// The state of draining; `nil` unless the node is changing its identity.
     private var draining: Draining?
     let slotTimer: DeadlineTimer
     let window: CourierWindow

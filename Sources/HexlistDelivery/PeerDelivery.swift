@@ -23,7 +23,7 @@ struct PeerDelivery: Sendable {
         case wait
     }
 
-    /// Maximum rows of a batch, and bytes of their bodies.
+    /// Maximum number of rows of a batch, and maximum total bytes of their bodies.
     static let loadRows = 512
     static let loadBytes = 4 << 20
 
@@ -369,7 +369,7 @@ struct PeerDelivery: Sendable {
         return .send(row)
     }
 
-    /// Maximum bytes of a row with its wrapper.
+    /// Returns an upper bound of the bytes of a row's frame: the body and the wrapper.
     static func frameBytes(_ row: OutgoingHex) -> Int { row.body.count + ProtocolLimits.wrapperBytes }
 
     private mutating func loadStep() -> Step {

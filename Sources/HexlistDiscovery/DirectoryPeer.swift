@@ -211,10 +211,10 @@ struct DirectoryRecord: Sendable {
     enum Content: Sendable, Equatable {
         case unresolved
         case unresolvable(String)
-        /// No usable TXT, port or address. The text ends a sentence that begins "its announcement is not usable: ".
+        /// The announcement has no usable TXT, port or address. The text ends a sentence that begins "its announcement is not usable: ".
         case invalid(String)
         case claim(AnnouncedPeer)
-        /// Usable, but ignored because too many announcements claim its UUID.
+        /// A usable announcement that is ignored, because too many announcements claim its UUID.
         case surplus(AnnouncedPeer)
     }
 

@@ -173,7 +173,7 @@ public enum GhostReason: String, Sendable, CaseIterable {
     case conflict
     /// A Hello proved another UUID than the announced one.
     case impostor
-    /// No usable TXT, port or address.
+    /// The announcement has no usable TXT, port or address.
     case invalid
     /// A probe is running or queued; or this machine is hidden and does not probe strangers.
     case unverified

@@ -138,7 +138,7 @@ public struct PeerDirectory: Sendable {
         }
     }
 
-    /// Returns the stored record that equals this one, if there is one, so that all tables share one object.
+    /// Returns the stored record that equals this one, or this one if there is none, so that all tables share one object.
     private func canonical(_ record: Record) -> Record { records.index(forKey: record).map { records[$0].key } ?? record }
 
     // MARK: - Peers

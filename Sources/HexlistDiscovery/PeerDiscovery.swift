@@ -23,7 +23,7 @@ public enum DiscoveryEvent: Sendable, Equatable {
 /// The state of a discovery service, for local links or for a domain. The texts name the problem and a remedy.
 public enum BackendState: Sendable, Equatable {
     case running
-    /// Other peers are visible, but this node cannot be announced. For a domain: it responds, but lists no services.
+    /// Other peers are visible, but this node cannot be announced. For a domain: the server responds, but lists no services.
     case degraded(String)
     case unavailable(String)
     /// Disabled by the configuration.

@@ -66,7 +66,7 @@ final class CapacityNotifier {
         for peer in Array(trusted) + strangers { notify(peer, host) }
     }
 
-    /// Removes a peer from `refused`, and its pending notice if it is `later`.
+    /// Removes a peer from `refused`, and its notice if that is postponed (`later`).
     func forget(_ peer: PeerID) {
         refused.remove(peer)
         if pending[peer] == .later { pending[peer] = nil }

@@ -47,7 +47,7 @@ public struct GuestHex: Sendable {
     /// The name under which a guest is recorded: `"Anna" 192.168.7.31`, or the address alone.
     private static func label(_ name: String, address: IPAddress) -> String {
         let line = PeerName.line(name).filter { $0 != "\"" }
-        // A character can have any number of scalars.
+        // The bytes are limited too, because a character can have any number of scalars.
         let short = PeerName.cut(String(line.prefix(nameLength)), bytes: 4 * nameLength)
         return short.allSatisfy(\.isWhitespace) ? "\(address)" : "\"\(short)\" \(address)"
     }

@@ -50,7 +50,7 @@ extension PeerList {
 extension Node {
     /// Stores a hex of a guest with its files, in one transaction.
     /// - Returns: the id of the hex.
-    /// - Throws: `HexlistError` `storageFull` or `refused`; then the files stay.
+    /// - Throws: `HexlistError` `storageFull` or `refused`; then the files stay on the disk.
     public nonisolated func receive(_ guest: GuestHex) async throws -> Int64 {
         let (limits, files, at) = (await configuration.limits, transfers.guestFiles, clocks.milliseconds)
         let id = try await transfers.onFileThread {

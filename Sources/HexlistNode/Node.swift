@@ -171,7 +171,8 @@ public actor Node {
         return chosen
     }
 
-    /// Withdraws the announcement, ends every session with `Bye` `shutdown`, and waits up to 1 s for pending writes.
+    /// Withdraws the announcement, ends every session with `Bye` `shutdown`, closes all connections, and waits up to 1 s for pending writes to
+    /// the store.
     public func stop() async {
         isStopping = true
         await outbox.stop()

@@ -106,7 +106,7 @@ public struct NodeConfiguration: Sendable {
 
     /// The routes for hexes to peers that are away.
     public struct Routes: Sendable, Equatable {
-        /// In the order in which they are used.
+        /// The configured routes, in the order in which they are used.
         public var list: [RouteConfiguration] = []
         /// The time a peer has to be away before its hexes are posted to its mailbox.
         public var awayTime = Duration.seconds(60)

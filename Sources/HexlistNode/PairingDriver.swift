@@ -13,7 +13,7 @@ import NIOCore
 final class PairingDriver {
     var coordinator: PairingCoordinator
     private let timer: DeadlineTimer
-    /// Whether a dial for a request of this machine is in progress.
+    /// Whether a dial for a pairing request of this machine is in progress.
     private var isDialling = false
     /// A duplicate session that is ended once the pairing on it is over.
     private var endsAfterwards: PeerSession?
@@ -100,7 +100,7 @@ final class PairingDriver {
         guard !node.isStopping else { return }
         let open = node.sessions(with: peer)
         guard open.isEmpty else {
-            // With two sessions, one is about to end as a duplicate, and would end the exchange.
+            // If there are two sessions, one will soon end as a duplicate, and would end an exchange on it.
             guard open.count == 1, let session = open.first, session.machine.isOpen, session.connection.isWritable,
                 let key = session.connection.peerFingerprint
             else { return }

@@ -11,7 +11,7 @@ enum DuplicateSessions {
 
     static func resolution(own: PeerID, peer: PeerID, olderDialledHere: Bool, newerDialledHere: Bool) -> Resolution {
         guard olderDialledHere != newerDialledHere else { return newerDialledHere ? .endOlder : .leaveToPeer }
-        // Both sides dialled: the session dialled by the greater UUID stays.
+        // Each side dialled one session. The session that the side with the greater UUID dialled stays.
         let newerStays = newerDialledHere == (own > peer)
         return newerStays ? .endOlder : .endNewer
     }

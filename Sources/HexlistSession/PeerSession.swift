@@ -14,7 +14,7 @@ public final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
     static let sharedBatchLimit = 64
     /// Maximum time since the last batch of another session for the store to count as shared with it.
     private static let sharedTime = Duration.milliseconds(100)
-    /// The weight of hexes in one read burst above which the table counts them before the burst ends.
+    /// The weight of received but uncounted hexes, in bytes, at which the table counts them before the read burst ends.
     private static let uncountedWeight = 64 << 10
 
     public let connection: PeerConnection
@@ -30,7 +30,7 @@ public final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
     package var checks = SessionChecks()
 
     private let table: SessionTable
-    /// The weight of this session that the table counts as waiting for the store.
+    /// The weight of this session's waiting hexes as last reported to the table, and the owner for which it counts.
     private var counted: (owner: InboundMemoryLimit.Owner, weight: Int) = (.strangers, 0)
     /// The next tick. `task` is `nil` if the tick is one of the table's shared ticks.
     private var tick: (task: Scheduled<Void>?, at: Session.Instant)?

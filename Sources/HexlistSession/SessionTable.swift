@@ -131,7 +131,7 @@ public final class SessionTable: @unchecked Sendable {
 
     // MARK: Time
 
-    /// Ticks the session at a whole second, with one timer for all sessions.
+    /// Schedules a tick of the session at a whole second. All sessions share one timer.
     func shareTick(_ session: PeerSession, at second: ContinuousClock.Instant) {
         ticks.add(ObjectIdentifier(session), at: second)
         scheduleTicks()

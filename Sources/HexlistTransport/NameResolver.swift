@@ -15,7 +15,7 @@ import NIOPosix
 final class NameResolver {
     typealias LookupResult = Result<[IPAddress], DialError>
 
-    /// Maximum addresses used of one name.
+    /// Maximum number of addresses of one name that are used.
     private static let addresses = 8
 
     private let eventLoop: any EventLoop

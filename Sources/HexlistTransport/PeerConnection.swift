@@ -399,7 +399,7 @@ public final class PeerConnection: @unchecked Sendable {
             }
         case .closing(let left):
             phase = .closing(left: left - bytes.readableBytes)
-            // The peer keeps sending despite the close.
+            // The peer continues to send although this side has closed.
             if left <= bytes.readableBytes { gate.abort() }
         case .faulted, .ended, .closed:
             break

@@ -121,7 +121,7 @@ public final class PeerTransport: Sendable {
 
     /// Stops listening and dialling, and closes all connections. Returns when they are closed, after slightly more than 2 s at most.
     public func shutdown() async {
-        // The loop outlives the transport, and close futures of channels do not fail.
+        // Does not fail: the loop outlives the transport, and close futures of channels always succeed.
         try? await eventLoop.flatSubmit { [state] in state.value.stop() }.get()
         await fileThreads.stop()
     }

@@ -202,7 +202,7 @@ struct InboundNumbers: Sendable {
                 receipt.status = status
                 receipt.of = of
             case .refused(let rejection):
-                // Each byte of a message may be escaped to six.
+                // Escaping can make each byte of a message six bytes long.
                 room -= 96 + 6 * rejection.message.utf8.count
                 guard room >= 0 || receipt.through == through else { break entries }
                 receipt.rejected.append(rejection)

@@ -98,13 +98,13 @@ extension Session {
     /// Whether a `challenge` is pending.
     public var isChallenging: Bool { challenge != nil }
 
-    /// Requests the peer to dial this machine. Its Hello must have the feature.
+    /// Requests the peer to dial this machine. The peer's Hello must have the feature `dialBack`.
     public mutating func askToDialBack(_ request: DialBack, _ actions: inout [Action]) {
         guard state == .open, isTLS else { return }
         actions.append(.send(.dialBack(request)))
     }
 
-    /// Requests the peer to dial this machine and serve files on the connection. Its Hello must have the feature `files`.
+    /// Requests the peer to dial this machine and serve files on the connection. The peer's Hello must have the feature `files`.
     public mutating func askToDialForFiles(_ request: DialBack, _ actions: inout [Action]) {
         guard state == .open, isTLS else { return }
         actions.append(.send(.fileDial(request)))

@@ -258,7 +258,7 @@ public struct Session: Sendable {
             guard state == .open, isTLS else { return refusePairing(pairing) }
             actions.append(.pairing(pairing))
         case .dialBack:
-            // Only over TLS after both Hellos: otherwise the address may belong to another machine.
+            // Dial-back requests are accepted only over TLS after both Hellos: otherwise the address may belong to another machine.
             guard state == .open, isTLS, let request = wrapper.message.flatMap(DialBack.init(message:)) else { return }
             actions.append(.dialBack(request))
         case .dialedBack:

@@ -30,7 +30,7 @@ struct APIContext: Sendable {
     /// Allows one import of hexes or of a roster at a time. An import delays other writes to the store, for about a second on a fast disk,
     /// and needs space for its body: a roster in memory, hexes in a temporary file.
     let imports = RequestSlots(1)
-    /// Allows one check of links at a time, so that no host gets more requests at once.
+    /// Allows one check of links at a time, so that two checks do not send requests to the same host.
     let checks = RequestSlots(1)
     let page = PageListener()
     let feeds = FeedListener()

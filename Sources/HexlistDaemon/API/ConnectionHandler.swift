@@ -82,8 +82,8 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
     func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
         switch unwrapOutboundIn(data) {
         case .head where fault != nil && requests == 0 && !hasReplied:
-            // Hummingbird answers invalid HTTP with a 400 without a body. Its head is replaced by another head and a body; its end part
-            // follows.
+            // Hummingbird answers invalid HTTP with a 400 without a body. Its head is replaced by one with a body; the end part of its
+            // answer follows.
             hasReplied = true
             let error = fault ?? HexlistError(.badRequest, "")
             let body = ErrorJSON(error).jsonBytes

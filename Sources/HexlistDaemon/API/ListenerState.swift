@@ -43,7 +43,7 @@ struct ListenerState<Listener: Sendable> {
 
     mutating func failed(_ error: any Error) { become(.closed, .failure(error)) }
 
-    /// Closes the listener after its end.
+    /// Sets the state to closed, after the listener has ended.
     mutating func closed() { if case .open = state { state = .closed } }
 
     /// Called after a start failed: requests another start if callers wait for the listener; otherwise the listener is closed.

@@ -24,9 +24,9 @@ struct PageRoutes: Sendable {
         let node = await api.node.status()
         let counts = try await api.store.read { try $0.counts() }
         let outbox = OutboxState.allCases.map { ($0, Int(clamping: counts.outbox[$0])) }
-        // The store's own message contains its path, which the page must not get.
         let uploadRequests = await api.node.uploadRequests.all()
         let isFinding = node.discovery.state.known == .running || node.discovery.state.known == .starting
+        // The text of `storeFault` is fixed, because the store's own message contains its path, which the page must not get.
         return PageOverview(
             version: ProtocolLimits.appVersion, name: node.name, uuid: node.uuid, fingerprint: node.fingerprint,
             inbox: Int(clamping: counts.inbox), unread: Int(clamping: counts.unread), held: Int(clamping: counts.held),

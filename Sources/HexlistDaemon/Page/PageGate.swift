@@ -116,7 +116,7 @@ struct PageGate: Sendable {
             switch site {
             case "same-origin": break
             case "none" where !request.uri.path.hasPrefix("/v1/") && request.uri.path != "/session": break
-            // `hexlist web` opens a local file that redirects to the page.
+            // This navigation from another site is permitted, because `hexlist web` opens a local file that redirects to the page.
             case "cross-site"
             where isDocument && request.method == .get && Self.values("sec-fetch-mode", request) == ["navigate"]
                 && Self.values("sec-fetch-dest", request) == ["document"]:

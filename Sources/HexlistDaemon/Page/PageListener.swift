@@ -19,7 +19,7 @@ actor PageListener {
         while true {
             let page = try await openPage()
             if let invitation = page.invite() { return invitation }
-            // This listener is ending and gives no invitations: the next round opens a new one.
+            // This listener is ending and gives no invitations. The next iteration opens a new one.
             closed(page)
         }
     }

@@ -9,7 +9,7 @@ struct Watchdog: Sendable {
     private let interval: TimeAmount
     private let notifier: SystemdNotifier
 
-    /// Fails if systemd expects no notifications from this process.
+    /// Returns `nil` if systemd expects no notifications from this process.
     init?(environment: [String: String], notifier: SystemdNotifier, pid: pid_t = getpid()) {
         guard let microseconds = environment["WATCHDOG_USEC"].flatMap(Int64.init), microseconds > 1,
             environment["WATCHDOG_PID"].map({ $0 == "\(pid)" }) ?? true

@@ -265,8 +265,8 @@ final class DeviceArrivals {
     ) throws {
         let rows = try files.present(store.readSync { try $0.arrivals(of: session) })
         guard let first = rows.first else { return files.folder.remove(session) }
-        // A session begins only if the device is trusted or the user accepts the files. So the files of a device that is not trusted were
-        // accepted.
+        // An upload session begins only if the device is trusted or the user accepts the files. So the user accepted the files of a device
+        // that is not trusted.
         let sender = Sender(
             peer: first.peer, kind: .localsend, fingerprint: first.fingerprint, name: first.sender, address: "localsend",
             isAccepted: !trusted.contains(first.fingerprint))

@@ -117,7 +117,7 @@ extension Outbox {
     /// Creates a `HexPreparer` with the current name of this machine.
     public func preparer() throws -> HexPreparer { try withNode { HexPreparer(own: $0.id, name: $0.configuration.name) } }
 
-    /// The one hex of a request.
+    /// Encodes the hex of a request, which is new or stored.
     private func prepare(_ request: SendRequest, at now: Int64) async throws -> PreparedHexes {
         var prepared = PreparedHexes()
         var preparer = try preparer()

@@ -30,7 +30,7 @@ extension StoreReader {
                 number: first, at: statement.int64(2), type: EventType(rawValue: statement.text(3)),
                 peer: statement.uuid(4).map(PeerID.init), hex: statement.optionalInt64(5),
                 outboxID: statement.optionalInt64(6), data: statement.optionalText(7))
-            // Every event of the row has a copy of its data.
+            // Each event of the page gets a copy of the row's data.
             let size = statement.size(of: 7...7)
             var offset = Swift.max(0, wanted &- first)
             while offset < count {

@@ -5,7 +5,7 @@ public import HexlistModel
 /// files.
 public struct ArrivalRow: Sendable, Equatable {
     public var id: Int64
-    /// The session in which the device sent it. The files of one session become one hex.
+    /// The session in which the device sent the file. The files of one session become one hex.
     public var session: String
     /// The UUID of the device.
     public var peer: PeerID

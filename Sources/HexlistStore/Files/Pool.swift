@@ -63,7 +63,7 @@ public struct PoolTotals: Sendable, Equatable {
     /// Number of pending transfers to the cache, which reserve space in it.
     public var comingFiles = 0
     public var comingBytes: Int64 = 0
-    /// Number of the automatic ones among these transfers.
+    /// Number of pending transfers to the cache that are automatic.
     public var automaticFiles = 0
     public var automaticBytes: Int64 = 0
 }

@@ -3,9 +3,9 @@ public import HexlistModel
 
 /// A drop token: the right of a program without Hexlist, such as a shortcut on a phone, to send texts and files into the inbox.
 public struct DropToken: Sendable, Equatable {
-    /// The random UUID under which its hexes are recorded.
+    /// The random UUID under which the hexes of the token are recorded.
     public var peer: PeerID
-    /// The name that the user gave to it. Different tokens have different `NameKey`s.
+    /// The name that the user gave to the token. Different tokens have different `NameKey`s.
     public var name: String
     /// SHA-256 of the token, which itself is not stored.
     public var sha256: [UInt8]

@@ -39,8 +39,8 @@ extension HexStore {
         let capacity = OutboxCapacity([hex], from: 0, options)
         let first: Int64? = writes.outbox.withLock { $0.willFit(capacity, options) ? $0.begin(capacity) : nil }
         guard let first else { return false }
-        // Called before `submit`, because waking the writer's thread may take the processor core from the thread to which `leave` passes
-        // the hex.
+        // `leave` is called before `submit`, because waking the writer's thread may take the processor core from the thread to which
+        // `leave` passes the hex.
         leave(EnqueueReport(parts: [.new(hexes: 1, first: options.recipients.indices.map { first &+ Int64($0) })]))
         var options = options
         options.warns = false  // `willFit` has checked this; a hex that may be sent already must not be refused
@@ -350,7 +350,7 @@ private struct FailedHexes {
 
     init(_ rows: [(row: OutboxRow, body: ArraySlice<UInt8>)]) { self.rows = Dictionary(grouping: rows, by: \.body.count) }
 
-    /// Returns a row with this body; the last of several.
+    /// Returns the last of the rows with this body; `nil` if there is none.
     func row(of body: ArraySlice<UInt8>) -> OutboxRow? {
         rows.isEmpty ? nil : rows[body.count]?.last { $0.body.elementsEqual(body) }?.row
     }

@@ -10,7 +10,7 @@ struct OutboxAdmission {
     private var next: Int64
     /// Number of rows that keep their body (queued, rejected or failed), as of the last commit.
     private var undelivered: Int64 = 0
-    /// Total bytes of the bodies of these rows.
+    /// Total bytes of the bodies of the undelivered rows, as of the last commit.
     private var bytes: Int64 = 0
     /// Number of failed rows, as of the last commit.
     private var failed: Int64 = 0

@@ -168,7 +168,7 @@ public struct ChangedRows: Sendable {
     public var rows: [OutboxRow]
     /// The number of rows that were selected by id but not changed, because their state does not permit it.
     public var passedOver = 0
-    /// Pass it as `after` of `OutboxSelection.peer(_:after:)` to read the peer's next rows; `nil` at the end.
+    /// The value of `after` in `OutboxSelection.peer(_:after:)` with which the peer's next rows are read; `nil` at the end.
     public var next: Int64?
 }
 

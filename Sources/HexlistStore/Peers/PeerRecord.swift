@@ -36,9 +36,9 @@ public struct PeerRecord: Sendable, Equatable {
     public var boot: BootNonce?
     /// Milliseconds since 1970.
     public var lastSeenAt: Int64?
-    /// The number of its hexes in the inbox and held.
+    /// The number of the peer's hexes in the inbox and held.
     public var hexes: Int
-    /// The number of its unread hexes in the inbox.
+    /// The number of the peer's unread hexes in the inbox.
     public var unread: Int
     public var held: Int
     public var heldBytes: Int

@@ -4,7 +4,7 @@ internal import HexlistModel
 /// A search whose texts are split into words by the tokenizer. Makes the FTS5 query for hexes, and has the conditions that `LinkCheck`
 /// applies to single links. The user's input is converted to words and keys, and is never inserted into a query verbatim.
 struct SearchQuery {
-    /// Conditions of which one must be true, or, if the clause is excluded, none.
+    /// Conditions of a search. At least one must be true or, if the clause is excluded, none.
     struct Clause {
         var conditions: [Condition]
         var isExcluded: Bool

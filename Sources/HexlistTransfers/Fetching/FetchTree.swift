@@ -95,7 +95,7 @@ struct FetchTree {
                         tree.leftOut += 1
                     }
                 }
-                // Each page repeats the count for the whole folder.
+                // Each page has the number of left-out entries of the whole folder, so it is added only once.
                 if after == nil { tree.leftOut += page.leftOut }
                 after = page.next
             } while after != nil

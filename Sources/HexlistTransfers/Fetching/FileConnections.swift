@@ -108,7 +108,7 @@ final class FileConnections {
             guard let host else { return }
             host.assumeIsolated { $0.connections.notDialled(token, by: peer, why) }
         }
-        // Registered before the request is sent, because sending may end the session.
+        // The request is registered before it is sent, because sending may end the session.
         dialRequests[peer, default: []].append(DialRequest(token: token, done: done, timeout: timeout))
         guard !host.node.askToDial(peer, token: token), let one = takeDialRequest(token, of: peer) else { return }
         one.timeout.cancel()

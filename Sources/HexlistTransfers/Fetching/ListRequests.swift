@@ -119,7 +119,7 @@ final class ListRequests {
 
 /// One request for a listing. Confined to the event loop.
 private final class ListRequest: FileClientDelegate, @unchecked Sendable {
-    /// Called once, with the connection if it can be reused.
+    /// Called once with the listing or an error, and with the connection if it can be reused.
     var done: ((Result<[UInt8], any Error>, FileClientConnection?) -> Void)?
     private var connection: FileClientConnection?
     private var bytes: [UInt8] = []

@@ -192,7 +192,7 @@ final class RemoteFetch: FetchAttempt, @unchecked Sendable {
         dependencies.threads.run(on: dependencies.eventLoop, work).assumeIsolated().whenComplete { result in
             switch (result, self.phase) {
             case (.success(let value), .ended):
-                // The attempt was stopped meanwhile.
+                // The attempt was stopped while the work ran.
                 if let opened = value as? Opened, case .part(let part) = opened { self.part = part }
                 if let file = value as? WholeFile { self.wholeFile = file }
                 self.leavePart()

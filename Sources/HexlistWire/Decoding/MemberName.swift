@@ -39,7 +39,7 @@ enum HexMember {
         case wire
         /// A HexJM with the additional names of the local API.
         case local
-        /// A hex nested in a `local` one, without `key`.
+        /// A hex nested in a `local` hex. It has no `key`.
         case localChild
         /// A link package of the oldest app version (T14).
         case package

@@ -175,7 +175,7 @@ extension JSONScanner {
         _ start: Int, _ token: StringToken, _ scratch: inout [UInt8], _ body: (NameBytes) -> Result
     ) -> Result {
         scratch.removeAll(keepingCapacity: true)
-        // A byte of a name takes at most six bytes of escape, so a longer one cannot be a known name.
+        // An escaped byte takes at most six bytes, and known names have at most 16 bytes, so a longer text is not a known name.
         if token.end &- start <= 6 * 16 { appendName(start, token.end, to: &scratch) }
         return scratch.withUnsafeBytes { bytes in
             body(NameBytes(start: bytes.baseAddress ?? UnsafeRawPointer(base), count: bytes.count))

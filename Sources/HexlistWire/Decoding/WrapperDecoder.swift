@@ -79,7 +79,7 @@ public struct WrapperDecoder: Sendable {
         }
     }
 
-    /// A scanner of `bytes`, and the position of their object.
+    /// Returns a scanner of the bytes, and the position of the object in them.
     private static func object(in bytes: UnsafeBufferPointer<UInt8>) throws(GrammarFault) -> (JSONScanner, Int) {
         guard let json = JSONScanner(bytes) else { throw GrammarFault(reason: .value, offset: 0, isAtEnd: true) }
         let hasMark = json.byte(0) == 0xEF && json.byte(1) == 0xBB && json.byte(2) == 0xBF

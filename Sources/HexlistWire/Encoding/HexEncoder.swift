@@ -134,7 +134,7 @@ public enum HexEncoder {
         let start = link.url.offset - beforeURL.utf8CodeUnitCount
         let end = link.service.offset + link.service.count + 2
         guard start >= 0, end <= frame.count,
-            // The texts are in this order with fixed distances, so all compared bytes are between `start` and `end`.
+            // URL, description and service are in this order with fixed distances, so all compared bytes are between `start` and `end`.
             link.linkDescription.offset == link.url.offset + link.url.count + beforeDescription.utf8CodeUnitCount,
             link.service.offset == link.linkDescription.offset + link.linkDescription.count + beforeService.utf8CodeUnitCount,
             isThere(beforeURL, before: link.url.offset), isThere(beforeDescription, before: link.linkDescription.offset),

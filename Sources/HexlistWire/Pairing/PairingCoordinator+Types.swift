@@ -48,7 +48,7 @@ extension PairingCoordinator {
         /// An increasing number that identifies the pairing. A repeated request has a new number, because it has new digits.
         public var number: Int
         public var peer: PeerID
-        /// Whether it was requested by the user of this side.
+        /// Whether the user of this side requested the pairing.
         public var isOwn: Bool
         public var stage: PairingStateMachine.Stage
         /// The peer's name when the digits were shown; `nil` before.
@@ -80,7 +80,7 @@ extension PairingCoordinator {
         /// The name that was shown with the digits; `nil` if none were.
         public var name: String?
         public var result: Result
-        /// Whether it was the last permitted attempt, so that pairing was switched off.
+        /// Whether the pairing was the last permitted attempt, so that pairing was switched off.
         public var isLast = false
         /// Number of attempts that the key has left within `memory`; `nil` if this attempt did not count.
         public var triesLeft: Int?

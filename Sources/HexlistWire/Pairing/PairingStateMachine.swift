@@ -88,7 +88,7 @@ public struct PairingStateMachine: Sendable {
 
     // MARK: Beginning
 
-    /// Starts an exchange by requesting it. `nonce` must not be reused.
+    /// Starts an exchange as the side that requests the pairing. `nonce` must not be reused.
     public static func ask(
         own: Fingerprint, peer: Fingerprint, nonce: PairingNonce, timing: Timing = Timing(), now: Instant
     ) -> (PairingStateMachine, [Action]) {
