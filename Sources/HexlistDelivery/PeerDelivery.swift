@@ -60,7 +60,7 @@ struct PeerDelivery: Sendable {
         var isRewinding: Bool { if case .rewinding = self { true } else { false } }
     }
 
-    /// `nil` without a courier.
+    /// The state of the newest courier; `nil` without a courier.
     private var channel: Channel?
     private var reading = Reading.idle(mayHaveMore: true)
     /// The rows in memory that are to be sent next; empty while rewinding.

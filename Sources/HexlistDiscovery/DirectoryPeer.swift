@@ -3,11 +3,11 @@ import HexlistModel
 /// The directory's state of one peer. Announcements, probes and sessions each update some of its properties.
 struct DirectoryPeer: Sendable {
     enum Presence: Sendable, Equatable {
-        /// Announced, but not proved by a Hello.
+        /// The peer is announced, but was not proved by a Hello.
         case unproven
-        /// Proved by a Hello, and has a session or answered the last probe.
+        /// The peer was proved by a Hello, and has a session or answered the last probe.
         case verified
-        /// Proved by a Hello at some time, possibly before this daemon started, but offline now.
+        /// The peer was proved by a Hello at some time, possibly before this daemon started, but is offline now.
         case away(Absence)
     }
 

@@ -4,13 +4,13 @@ import HexlistModel
 public struct Endpoint: Hashable, Sendable, CustomStringConvertible {
     /// How an endpoint became known.
     public enum Source: String, Sendable, CaseIterable {
-        /// Announced by mDNS, possibly by anyone on the link.
+        /// The endpoint was announced by mDNS, possibly by anyone on the link.
         case mdns
-        /// Found by unicast DNS in a configured domain.
+        /// The endpoint was found by unicast DNS in a configured domain.
         case dns
-        /// Configured by the user.
+        /// The endpoint was configured by the user.
         case `static`
-        /// Dialled successfully for an earlier session.
+        /// The endpoint was dialled successfully for an earlier session.
         case lastKnown
         /// The source address of an inbound session: displayed but never dialled, because its port belongs to that session.
         case inbound

@@ -99,9 +99,9 @@ public enum SessionEnd: Sendable, Equatable {
     case shutdown
     /// Either side sent `Bye` `idle`.
     case idle
-    /// No Bye: reset, closed or timed out.
+    /// The session ended without a Bye: it was reset, closed or timed out.
     case lost
-    /// Another Bye, or closed by this side.
+    /// The peer sent another Bye, or this side ended the session.
     case other
 }
 

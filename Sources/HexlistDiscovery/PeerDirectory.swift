@@ -242,7 +242,7 @@ public struct PeerDirectory: Sendable {
         for record in peer.records { requestResolver(record) }
         checkReach(of: id)
         if trust == .blocked {
-            // Blocked peers are not probed; sessions they open still count.
+            // Blocked peers are not probed. Sessions that they open are still tracked.
             cancel(.peer(id))
             if peer.isUnattended || peer.isAway { peers[id]?.presence = .away(.blocked) }
         } else if isHiding, trust == .stranger {

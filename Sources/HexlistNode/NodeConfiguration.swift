@@ -28,7 +28,7 @@ public struct NodeConfiguration: Sendable {
     public var announce = true
     public var receiveFrom: ReceivePolicy = .held
     public var peers: [StaticPeer] = []
-    /// `nil` for a node without LocalSend, as in tests.
+    /// The LocalSend settings; `nil` for a node without LocalSend, as in tests.
     public var localSend: LocalSend?
     public var routes = Routes()
     public var limits = Limits()
@@ -122,8 +122,8 @@ public struct NodeConfiguration: Sendable {
 
     /// Devices with LocalSend.
     public struct LocalSend: Sendable, Equatable {
-        /// `nil` for the value of `announce`. If it is `true` while this machine hides, devices are found, but nothing is announced and no
-        /// port is open.
+        /// Whether LocalSend is enabled; `nil` to use the value of `announce`. If it is `true` while this machine hides, devices are found,
+        /// but nothing is announced and no port is open.
         public var isEnabled: Bool?
         /// A fixed port; `nil` for 53317 if it is free and no LocalSend app is installed, otherwise another one.
         public var port: Int?

@@ -18,7 +18,7 @@ struct SessionDial: Sendable {
 final class NodeSession: SessionDelegate, @unchecked Sendable {
     enum NameUpdateDelay {
         case quiet
-        /// Another Hello arrived during the pause; its name is stored afterwards.
+        /// Another Hello of the peer arrived during the pause of 1 s; its name is stored after the pause.
         case hadHello
     }
 

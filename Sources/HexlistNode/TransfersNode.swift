@@ -7,7 +7,7 @@ import HexlistWire
 
 /// The node as the host of file transfers. The reference is weak; once the node is gone, it is reported as stopping and without peers.
 final class TransfersNode: TransfersHost, @unchecked Sendable {
-    /// Set once by the node's initialiser; that makes the class `Sendable`.
+    /// The node; set once by the node's initialiser, which makes this class `Sendable`.
     weak var node: Node?
 
     private func onNode<Value: Sendable>(_ body: (isolated Node) -> Value) -> Value? { node?.assumeIsolated(body) }

@@ -44,13 +44,13 @@ public struct DialTarget: Hashable, Sendable, CustomStringConvertible {
 public enum DialError: Error, Equatable, Sendable, CustomStringConvertible {
     /// The host is up, but nothing listens on the port: ECONNREFUSED.
     case refused
-    /// No route, network down, or unknown interface.
+    /// There is no route, the network is down, or the interface is unknown.
     case unreachable(String)
-    /// Timeout of the connection or the handshake.
+    /// The connection or the handshake was not complete in time.
     case timeout
     /// The connection was accepted and then closed during the handshake, for example by a peer at its connection limit.
     case closed
-    /// Not a Hexlist peer: no TLS 1.3, another ALPN protocol, or no P-256 certificate.
+    /// The server is not a Hexlist peer: no TLS 1.3, another ALPN protocol, or no P-256 certificate.
     case notHexlist(String)
     /// The certificate has an unexpected key. The handshake was aborted: that key is not proven, and this machine's certificate was not
     /// sent.

@@ -7,7 +7,7 @@ import NIOTLS
 enum HandshakeFault: Error, Equatable, CustomStringConvertible {
     /// The peer closed the connection.
     case closed
-    /// Not a Hexlist peer, or an incompatible version.
+    /// The other side is not a Hexlist peer, or has an incompatible version.
     case foreign(String)
 
     init(_ error: any Error) {

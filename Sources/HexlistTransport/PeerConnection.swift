@@ -27,9 +27,9 @@ public final class PeerConnection: @unchecked Sendable {
     /// Maximum bytes read and dropped after `close()`: those the peer may have in flight. Closing a socket with unread bytes resets the
     /// connection, and a reset may overtake the last frame.
     private static let closeBytes = ProtocolLimits.windowBytes
-    /// `closeBytes` for a stranger, whose traffic is throttled so that little is in flight.
+    /// As `closeBytes`, but for a stranger, whose traffic is throttled so that little is in flight.
     private static let strangerCloseBytes = 512 << 10
-    /// `closeBytes` after a frame with an invalid length.
+    /// As `closeBytes`, but after a frame with an invalid length.
     private static let faultBytes = 64 << 10
 
     public let role: Role
@@ -55,7 +55,7 @@ public final class PeerConnection: @unchecked Sendable {
         case open
         /// A frame had an invalid length; reading has stopped.
         case faulted
-        /// Closed by this side: up to `left` more bytes are read and dropped.
+        /// This side closed the connection: up to `left` more bytes are read and dropped.
         case closing(left: Int)
         /// The channel is closed; frames received before may still wait for `isReading`.
         case ended((any Error)?)
@@ -189,7 +189,7 @@ public final class PeerConnection: @unchecked Sendable {
         written()
     }
 
-    /// Like `write(_:)`, with frames encoded in place.
+    /// Like `write(_:)`, but `encode` appends the frames directly to the send buffer.
     public func write(_ encode: (inout ByteBuffer) -> Void) {
         eventLoop.assertInEventLoop()
         guard isOpen else { return }

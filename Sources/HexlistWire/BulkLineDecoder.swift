@@ -6,7 +6,7 @@ public struct BulkLineDecoder: Sendable {
     public static let lineBytes = 1 << 20
 
     public enum LineResult: Sendable {
-        /// Only white space; to be skipped.
+        /// The line has only white space, and is to be skipped.
         case blank
         case hex(LocalHex)
         case refused(code: String, message: String)

@@ -32,7 +32,7 @@ public struct DialBack: Sendable, Equatable {
         case refused, timeout, unreachable, closed, otherIdentity
         /// A service other than Hexlist answered.
         case foreign
-        /// Not dialled, because the requester is not trusted.
+        /// The peer did not dial, because the requester is not trusted.
         case notTrusted
     }
 

@@ -7,9 +7,9 @@ struct BatchThreshold {
     /// Number of waiting hexes, and their total weight, at which a batch is passed to the store without further delay.
     var enough = 512
     var enoughWeight = 2 << 20
-    /// Maximum delay of a smaller batch, from the end of the previous batch.
+    /// Maximum delay of a batch below `enough` and `enoughWeight`, from the end of the previous batch.
     var patience = Duration.milliseconds(8)
-    /// Time without a received frame after which a smaller batch is passed to the store, because the peer probably waits for a receipt.
+    /// Time without a received frame after which such a batch is passed to the store, because the peer probably waits for a receipt.
     var gap = Duration.milliseconds(2)
 }
 

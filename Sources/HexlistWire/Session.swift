@@ -67,7 +67,7 @@ public struct Session: Sendable {
     }
 
     public enum EndReason: Sendable, Equatable {
-        /// This side ended the session, with this Bye if it may send one.
+        /// This side ended the session. It sent this Bye, if it was allowed to send one.
         case own(ByeCode)
         /// The peer sent Bye; `nil` if the code is unknown to this version.
         case peer(ByeCode?, text: String)

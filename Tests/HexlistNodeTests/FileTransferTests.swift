@@ -241,7 +241,7 @@ import Testing
             let file = from.appending(path: "secret.txt")
             try Data("secret".utf8).write(to: file)
             let other = try #require(PeerID("00000000-0000-8000-8000-000000000001"))
-            // Offered to another peer: knowing the link is not enough.
+            // The file is offered to another peer now: knowing its link is not enough to fetch it.
             let hex = try await send([file], from: one, to: two)
             try one.node.store.writeSync { writer in
                 _ = try writer.change { try writer.run("UPDATE offerPeer SET peer = ?", other.uuid) }
@@ -287,7 +287,7 @@ import Testing
             #expect(try await one.node.outbox.row(row).offers?.map { $0.problem?.known } == [problem])
             let rows = try await fetch(hex, into: to, at: two)
             #expect(rows.map(\.reason) == ["changed"] && rows[0].state.known == .failed)
-            // The status is the same for each cause.
+            // The owner answers with the same status for each of these causes, so the message names all of them.
             #expect(rows[0].message == "It is not as it was offered: it changed, was deleted or may not be read there.")
             #expect(try names(in: to).isEmpty)
             try await one.until { node in

@@ -270,7 +270,7 @@ extension Sequence {
         for line in [
             "", "x", "a 1 1 0 1-1", "\(postings.all[0].file) 1 0 0 1-1", "\(postings.all[0].file) 1 1 0 2-1",
             "\(postings.all[0].file) 1 1 0 1-99999999",
-            // Values that no posting has, as in a forged backup.
+            // Lines with values that no posting has, as in a forged backup.
             "\(postings.all[0].file) 9223372036854775807 1 0 1-1", "\(postings.all[0].file) 1 9223372036854775807 0 1-1",
             "\(postings.all[0].file) 1 1 -1 1-1", "\(postings.all[0].file) 1 1 2 1-1", "\(postings.all[0].file) 1 1 0 1-1000000",
         ] {

@@ -211,7 +211,7 @@ struct StrangerTests {
         var visits: [Guest.Visit] = []
         for _ in 0..<6 { visits.append(try await guest.visited(by: one, at: port)) }
         try await eventually { visits.prefix(4).allSatisfy(\.isOver) }
-        // Pinged peers have 5 s to answer.
+        // A session that is pinged has 5 s to answer before it ends.
         #expect(visits.prefix(4).allSatisfy { $0.bye == "limit" || $0.bye == "silent" } && visits[0].bye == "limit")
         #expect(await one.node.sessionCount <= 4 && legacy.allSatisfy { !$0.isOver })
         await guest.transport.shutdown()
@@ -383,7 +383,8 @@ struct StrangerTests {
             let visit = try await guest.visit(one, readsOn: false)
             try await visit.hello()
             try await eventually { visit.operations.contains(.hello) }
-            // Counted at most: the newcomer, three that stay, three that leave, and one whose connection is being closed.
+            // At most these sessions are counted: the newcomer, three that stay, three that leave, and one whose connection is being
+            // closed.
             #expect(await one.node.sessionCount <= min(count, 8))
         }
         for guest in guests { await guest.transport.shutdown() }

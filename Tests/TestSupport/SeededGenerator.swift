@@ -1,4 +1,4 @@
-/// SplitMix64. The seed determines the whole run, so that a failure can be repeated.
+/// The SplitMix64 generator. The seed determines the whole run, so that a failure can be repeated.
 public struct SeededGenerator: RandomNumberGenerator, Sendable {
     private var state: UInt64
 

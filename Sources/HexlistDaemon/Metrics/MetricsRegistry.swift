@@ -93,7 +93,7 @@ private final class GaugeSeries: MeterHandler, MetricHandler {
     }
 }
 
-/// Durations, counted in buckets.
+/// A histogram of durations, counted in buckets.
 private final class HistogramSeries: TimerHandler, MetricHandler {
     private struct State {
         /// Counts by bucket, not cumulative. The last bucket is above all bounds.

@@ -93,7 +93,7 @@ extension LockFile.Fault {
 }
 
 extension LockFile.Holder {
-    /// ` (pid 123)`; empty if the lock file does not name the process.
+    /// The text ` (pid 123)` for messages; empty if the lock file does not name the process.
     var words: String { pid.map { " (pid \($0))" } ?? "" }
 }
 

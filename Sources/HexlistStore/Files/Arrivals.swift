@@ -18,7 +18,7 @@ public struct ArrivalRow: Sendable, Equatable {
     /// The name that the device gave the file, possibly with folders. Untrusted text.
     public var name: String
     public var size: Int64
-    /// 32 bytes.
+    /// The SHA-256 of the content, 32 bytes.
     public var sha256: [UInt8]
     public var mediaType: String?
     /// Milliseconds since 1970.
@@ -69,7 +69,7 @@ public struct ArrivedFile: Sendable {
     /// The announced name, possibly with folders. Untrusted text.
     public var name: String
     public var size: Int64
-    /// 32 bytes.
+    /// The SHA-256 of the content, 32 bytes.
     public var sha256: [UInt8]
 
     public init(session: String, file: String, name: String, size: Int64, sha256: [UInt8]) {
@@ -83,7 +83,7 @@ public struct ArrivedFile: Sendable {
 
 /// A file that is already in the pool, and is pinned when its hex is stored.
 public struct KeptArrival: Sendable {
-    /// 32 bytes.
+    /// The SHA-256 of the content, 32 bytes.
     public var sha256: [UInt8]
     /// The name of the file in the pool's folder for the digest.
     public var name: String

@@ -12,7 +12,7 @@ public enum PoolLocation: String, Sendable, CaseIterable {
 /// The record of a complete file of the pool, which is stored under its digest.
 public struct PooledFile: Sendable, Equatable {
     public var id: Int64
-    /// 32 bytes.
+    /// The SHA-256 of the content, 32 bytes.
     public var sha256: [UInt8]
     public var place: PoolLocation
     public var name: String
@@ -29,7 +29,7 @@ public struct PooledFile: Sendable, Equatable {
 
     fileprivate static let columns = "id, sha256, place, name, size, identity, hex, usedAt"
 
-    /// `nil` for a row of a damaged store.
+    /// Reads a row; `nil` for a row with invalid values, as in a damaged store.
     fileprivate init?(_ row: SQLStatement) {
         guard let place = PoolLocation(rawValue: row.text(2)) else { return nil }
         id = row.int64(0)
@@ -46,7 +46,7 @@ public struct PooledFile: Sendable, Equatable {
 /// A file of the pool and a peer that sent it. For a link of a peer, the pool is used only if that peer sent the file before. Otherwise the
 /// file is fetched from the peer, so that a peer cannot probe with digests which files this machine has.
 public struct PooledOrigin: Hashable, Sendable {
-    /// 32 bytes.
+    /// The SHA-256 of the content, 32 bytes.
     public var sha256: [UInt8]
     /// A peer that sent the file.
     public var peer: PeerID

@@ -88,7 +88,7 @@ public struct TransferRow: Sendable, Equatable {
         attempts, createdAt, endedAt, part, place, reservedBytes
         """
 
-    /// `nil` for a row of a damaged store.
+    /// Reads a row; `nil` for a row with invalid values, as in a damaged store.
     fileprivate init?(_ row: SQLStatement) {
         guard let peer = row.uuid(3).map(PeerID.init), let state = StoredTransferState(rawValue: row.text(7)) else { return nil }
         self.init(

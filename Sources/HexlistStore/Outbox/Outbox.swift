@@ -306,7 +306,8 @@ extension StoreWriter {
 
     // MARK: - Inside `change`
 
-    /// Returns row ranges that contain exactly those of these rows whose state satisfies `isWanted`. Splits existing ranges if necessary.
+    /// Returns row ranges that contain exactly the rows with these ids whose state satisfies `isWanted`. Splits existing ranges if
+    /// necessary.
     private func isolatedRowRanges(_ ids: [Int64], where isWanted: (OutboxState) -> Bool) throws -> [OutboxRowRange] {
         try ConsecutiveRuns(ids).flatMap { range in
             let ids = range.lowerBound...(range.upperBound &- 1)

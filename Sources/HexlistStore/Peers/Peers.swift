@@ -124,7 +124,7 @@ extension StoreWriter {
         return try setTrust(peer, trust, fingerprint: fingerprint, name: name, at: now, &aliases)
     }
 
-    /// - Parameter aliases: all aliases; `nil` if they are not read yet. Read when they are needed, so that several calls share them.
+    /// - Parameter aliases: all aliases, shared by several calls; `nil` until a call needs them and reads them.
     func setTrust(
         _ peer: PeerID, _ trust: Trust, fingerprint: Fingerprint?, name: String?, at now: Int64, _ aliases: inout AliasBook?
     ) throws -> TrustChange {

@@ -113,7 +113,7 @@ extension StoreWriter {
     /// Imports one entry, completely or not at all.
     ///
     /// - Parameters:
-    ///   - aliases: all aliases; `nil` if they are not read yet. Shared by the entries of an import.
+    ///   - aliases: all aliases, shared by the entries of an import; `nil` until an entry needs them and they are read.
     ///   - groupBook: all groups. Shared by the entries of an import.
     func importPeer(
         _ entry: RosterEntry, at now: Int64, _ aliases: inout AliasBook?, _ groupBook: inout GroupBook

@@ -47,7 +47,8 @@ enum DestinationFolder {
             let path = ([base] + folder).joined(separator: "/")
             let mode = mode_t(0o777 & ~mask)
             if mkdir(path, mode) == 0 {
-                // Opened without following links: another user with write access may have replaced the folder by a symbolic link.
+                // The folder is opened without following links: another user with write access may have replaced the folder by a symbolic
+                // link.
                 let made = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
                 if made >= 0 {
                     _ = fchmod(made, mode)

@@ -8,7 +8,7 @@ final class SharedConnections {
 
     /// The connection of one slot. Confined to the event loop, and therefore `Sendable`.
     private final class Line: @unchecked Sendable {
-        /// `nil` while the connection is being opened.
+        /// The connection; `nil` while it is being opened.
         var connection: FileClientConnection?
         var waiting: [Connected] = []
         var users = 0

@@ -3,7 +3,7 @@ import HexlistStore
 import HexlistTransport
 
 extension PartFile.Specification {
-    /// `nil` while the size is unknown.
+    /// Creates the specification of a row's partial file; `nil` while the size is unknown.
     init?(_ row: TransferRow, _ minimumFree: Int64) {
         guard let size = row.size else { return nil }
         let (modified, isOver) = (row.modified ?? 0).multipliedReportingOverflow(by: 1_000_000)
@@ -19,7 +19,7 @@ extension PartFile.Placement {
     /// Device and inode of the file, as `TransferRow.fileInode` stores them.
     var fileInode: String { "\(device) \(inode)" }
 
-    /// `nil` if the row has no final name and inode yet.
+    /// Creates the placement recorded in a row; `nil` if the row has no final name and inode yet.
     init?(_ row: TransferRow) {
         let parts = (row.fileInode ?? "").utf8.split(separator: 0x20).map { String(decoding: $0, as: UTF8.self) }
         guard parts.count == 2, let device = UInt64(parts[0]), let inode = UInt64(parts[1]), let name = row.finalName else { return nil }

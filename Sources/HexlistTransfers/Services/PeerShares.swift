@@ -8,7 +8,7 @@ struct PeerShares: ContentService {
     let peer: PeerID
     let view: ServiceView
 
-    /// `nil` for a discovered peer without a UUID.
+    /// Creates the service of a discovered peer; `nil` if the peer has no UUID.
     init?(_ peer: PeerView, _ transfers: FileTransfers) {
         guard let uuid = peer.uuid else { return nil }
         (self.transfers, self.peer) = (transfers, uuid)

@@ -13,7 +13,8 @@ public struct ServiceDirectory: Sendable {
         return [OwnShares(transfers: transfers)] + friends + (try await transfers.remotes?.all() ?? [])
     }
 
-    /// Finds a service by the name that the user typed: `shares`, a PEER, or the name of a remote, with or without `rclone.` before it.
+    /// Finds a service by the name that the user typed: `shares`, a peer as in the PEER arguments of commands, or the name of a remote,
+    /// with or without `rclone.` before it.
     /// - Throws: `HexlistError`: `notFound`; `ambiguous` if several services have the name; `badRequest` for a peer that is not trusted.
     public func named(_ name: String) async throws -> any ContentService {
         var found: [any ContentService] = []

@@ -154,7 +154,7 @@ extension OfferedFile {
 }
 
 extension OfferProblem {
-    /// `nil` for a fault of this machine, which may be temporary.
+    /// Converts a fault of an offered file; `nil` for a fault of this machine, which may be temporary.
     init?(_ fault: FileFault) {
         switch fault {
         case .notFound: self = .missing

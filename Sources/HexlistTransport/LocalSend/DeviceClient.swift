@@ -41,9 +41,9 @@ public struct DeviceResponse: Sendable {
 public enum DeviceRequestFault: Error, Sendable, Equatable {
     /// The server has another certificate. Nothing was sent to it.
     case otherCertificate(Fingerprint)
-    /// No connection: refused, no route, or no answer in time. The text is the end of a sentence.
+    /// There is no connection: it was refused, there is no route, or no answer came in time. The text is the end of a sentence.
     case unreachable(String)
-    /// No response, or no progress of the request, in time.
+    /// There was no response, or no progress of the request, in time.
     case timeout
     /// The connection was closed before the response.
     case closed

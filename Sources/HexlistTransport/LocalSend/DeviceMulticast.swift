@@ -31,7 +31,7 @@ public final class DeviceMulticast {
     private struct Link: Hashable {
         var interface: String
         var index: Int32
-        /// `nil` for IPv6.
+        /// The address, for IPv4; `nil` for IPv6.
         var address: IPAddress?
     }
 

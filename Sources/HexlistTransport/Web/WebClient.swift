@@ -32,7 +32,7 @@ package enum WebFault: Error, Sendable, Equatable {
     case addressNotAllowed
     /// No address of the name was found.
     case noAddress
-    /// No connection, or it ended before the response was complete.
+    /// The connection was not established, or it ended before the response was complete.
     case unreachable
     /// The certificate is not valid, or the TLS handshake failed.
     case tls
@@ -56,12 +56,12 @@ package final class WebClient: Sendable {
         return pool
     }()
 
-    /// Confined to the event loop.
+    /// The resolver and the TLS context of the client. Confined to the event loop.
     private struct State {
         let eventLoop: any EventLoop
-        /// Created for the first name, because it starts threads.
+        /// The resolver; created for the first name, because it starts threads.
         lazy var resolver = NameResolver(eventLoop: eventLoop, threads: WebClient.threads)
-        /// Created for the first request over TLS, because it contains the certificates of the system.
+        /// The TLS context; created for the first request over TLS, because it contains the certificates of the system.
         var tls: NIOSSLContext?
 
         mutating func context() throws -> NIOSSLContext {
