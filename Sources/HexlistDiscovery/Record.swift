@@ -47,7 +47,6 @@ public struct Record: Hashable, Sendable {
     private let content: Content
 
     public var key: InstanceKey { content.key }
-    /// The index of the interface.
     public var interface: Int32 { content.interface }
     public var ipv6: Bool { content.ipv6 }
     /// For a record found by unicast DNS in a configured domain (`interface` is 0): the index of the host's address, because each address

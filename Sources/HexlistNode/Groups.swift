@@ -31,7 +31,6 @@ public struct Groups: Sendable {
         }
     }
 
-    /// Removes peers from a group.
     public func remove(_ peers: [String], from name: String) async throws -> GroupView {
         try await node.perform { node in
             await node.registry.reload(node)

@@ -231,7 +231,6 @@ extension Node {
         deliver { $0.pump(session, to: peer, $1) }
     }
 
-    /// Handles results of rows.
     func settled(_ rows: [RowResult], on session: PeerSession) {
         guard let peer = session.peer else { return }
         deliver { $0.settled(rows, by: session, to: peer, $1) }

@@ -120,7 +120,6 @@ public struct NodeConfiguration: Sendable {
         public init() {}
     }
 
-    /// Devices with LocalSend.
     public struct LocalSend: Sendable, Equatable {
         /// Whether LocalSend is enabled; `nil` to use the value of `announce`. If it is `true` while this machine hides, devices are found,
         /// but nothing is announced and no port is open.

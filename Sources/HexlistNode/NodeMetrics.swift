@@ -79,7 +79,6 @@ public struct NodeMetrics: Sendable {
         if duplicate > 0 { received[.duplicate]?.increment(by: duplicate) }
     }
 
-    /// Counts the refusals of a receipt.
     func refused(in receipt: Receipt) {
         for rejection in receipt.rejected { refused[rejection.code]?.increment() }
     }

@@ -23,7 +23,6 @@ public enum Descriptors {
         _ = setrlimit(kind, &limit)
     }
 
-    /// The current limit.
     public static var limit: Int {
         var limit = rlimit()
         guard getrlimit(kind, &limit) == 0 else { return 1_024 }

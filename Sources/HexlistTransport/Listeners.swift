@@ -55,7 +55,6 @@ final class Listeners {
         }
     }
 
-    /// Closes the sockets of one port.
     func close(port: Int) {
         let closing = sockets.filter { $0.localAddress?.port == port }
         sockets.removeAll { $0.localAddress?.port == port }

@@ -126,7 +126,6 @@ public final class PeerTransport: Sendable {
         await fileThreads.stop()
     }
 
-    /// Runs work on the loop.
     func onLoop(_ work: @escaping @Sendable (TransportState) -> Void) async throws {
         try await eventLoop.submit { [state] in work(state.value) }.get()
     }

@@ -2,7 +2,6 @@ import HexlistModel
 
 /// Decodes one line of a bulk stream. Shared by the daemon, which stores the lines, and the command line, which validates them first.
 public struct BulkLineDecoder: Sendable {
-    /// Maximum bytes of a line.
     public static let lineBytes = 1 << 20
 
     public enum LineResult: Sendable {

@@ -10,7 +10,6 @@ struct LoopbackServer: Sendable {
     /// Maximum number of connections; further ones wait.
     let connections: Int
     let api: APIContext
-    /// Answers the requests.
     let respond: @Sendable (Request, BasicRequestContext) async throws -> Response
 
     /// Serves until `ended` finishes, or until the task is cancelled.

@@ -16,7 +16,6 @@ struct ConfigurationFile {
     /// The file's path, for messages.
     let path: String
 
-    /// Maximum bytes of the file.
     static let maximumBytes = 64 << 10
     /// Maximum depth of mappings; keys have two levels.
     private static let maximumDepth = 4

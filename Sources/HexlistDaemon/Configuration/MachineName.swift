@@ -4,7 +4,6 @@
 import HexlistModel
 import HexlistSystem
 
-/// The name of this machine.
 enum MachineName {
     /// `PRETTY_HOSTNAME` of /etc/machine-info, or the host name up to its first dot.
     static func pretty() -> String {

@@ -9,7 +9,6 @@ import HexlistSystem
 /// The desktop session of the user. Opens received files and links, shows files in the file manager, and shows notifications. Programs are
 /// started without a shell.
 struct DesktopSession: Sendable {
-    /// The environment of the daemon.
     let environment: [String: String]
 
     private static let milliseconds: Int64 = 10_000

@@ -58,7 +58,6 @@ final class ControlSocket: Sendable {
     /// The current path: that of the spare socket if there is one.
     var current: String { currentPath.withLock { $0 } }
 
-    /// Whether this process has bound the socket.
     var isBound: Bool { bound.withLock { $0 != nil } }
 
     /// Whether the bound socket still exists at its path.

@@ -6,7 +6,6 @@ import NIOCore
 /// The sequence of requests for the title of one page: the first one, and one for each redirect. Performs no IO: the caller sends the
 /// requests.
 struct TitleFetch: Sendable, Equatable {
-    /// Maximum number of redirects.
     static let maximumRedirects = 5
 
     enum Result: Sendable, Equatable {

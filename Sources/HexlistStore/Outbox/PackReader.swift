@@ -6,7 +6,6 @@ struct PackReader {
     private var hexes = PackedHexes()
     private var bodies: [UInt8]?
 
-    /// A hex of a pack.
     struct Hex {
         let hexes: PackedHexes
         let position: Int

@@ -59,6 +59,5 @@ public struct GuestFiles: Sendable {
 }
 
 extension FileTransfers {
-    /// The files that guests upload.
     public nonisolated var guestFiles: GuestFiles { GuestFiles(pool, store) }
 }

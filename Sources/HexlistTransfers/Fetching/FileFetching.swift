@@ -16,7 +16,6 @@ final class FileFetching {
     private static let notifiedAtOnce = 100
 
     private(set) var queue = TransferQueue()
-    /// The transfers in the queue.
     private(set) var transfers = QueuedTransfers()
     private var runs: [TransferAttemptID: any FetchAttempt] = [:]
     /// The slots of attempts whose rows are being read from the store.

@@ -34,7 +34,6 @@ public final class DeviceExchange: @unchecked Sendable {
     /// The reason why a body could not be collected.
     public enum BodyFault: Error, Sendable {
         case tooLarge
-        /// The connection closed.
         case closed
     }
 

@@ -36,7 +36,6 @@ package enum WebFault: Error, Sendable, Equatable {
     case unreachable
     /// The certificate is not valid, or the TLS handshake failed.
     case tls
-    /// The response is not HTTP.
     case notHTTP
     case timeout
 }
