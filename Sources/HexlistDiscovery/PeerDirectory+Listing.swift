@@ -267,7 +267,8 @@ extension PeerDirectory {
 
 /// The sort key of endpoints: the smallest is dialled first.
 private struct EndpointRank: Comparable {
-    /// 0 answered, 1 saved, 2 announced in a local network, 3 announced elsewhere, 4 silent, 5 proved another identity.
+    /// The kind of endpoint: 0 answered, 1 configured or saved, 2 announced in a local network, 3 announced elsewhere, 4 silent or no longer
+    /// announced, 5 proved another identity.
     var tier: Int
     var age: Duration
     /// `DirectoryRecord.number` of the announcement. The greatest number is dialled first.

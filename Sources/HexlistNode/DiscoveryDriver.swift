@@ -26,7 +26,7 @@ final class DiscoveryDriver {
 
     var isProbing: Bool { !probes.isEmpty }
 
-    /// - Parameter backend: `nil` for static and last-known peers only.
+    /// - Parameter backend: the discovery service; `nil` to find only configured and last-known peers.
     init(_ directory: PeerDirectory, own: PeerID, backend: (any PeerDiscovery)?, on eventLoop: any EventLoop, _ clocks: Clocks) {
         self.directory = directory
         self.own = own

@@ -129,7 +129,7 @@ extension EventAllowance.Source {
         }
     }
 
-    /// The value of `of` in the data of `events.omitted`.
+    /// The name of this kind of event in the member `of` of an `events.omitted` event.
     var word: String {
         switch self {
         case .strangers: "strangers"

@@ -405,7 +405,7 @@ import Testing
         #expect(try await send(["a"], three, two).state == .stored)
         try await untilLooked(atHexesOf: three, by: two)
         #expect(try await two.transfers.page(nil, before: nil, limit: 9).rows.count == 2)
-        // The peer is asked in a manual fetch, too.
+        // A manual fetch also requests the file from the peer, although the pool has it from another peer.
         #expect(try await send(["b"], one, two).state == .stored)
         try await two.until { _ in names("cache", two) == ["a", "b"] }
         let rows = try await fetch(TransferRequest(hex: offer(["b"], three, two), cache: true), two)

@@ -70,7 +70,7 @@ extension TestNode {
         }
     }
 
-    /// Answers all digits shown until the pairing, from this number on, has ended.
+    /// Confirms or rejects the digits of the pairings with this peer, from this number on, until the last one has ended.
     fileprivate func answer(_ peer: PeerID, from number: Int, yes: Bool) async throws -> PairingView.Stage {
         while true {
             let item = try await pairing { overview in

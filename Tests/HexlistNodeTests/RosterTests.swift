@@ -47,7 +47,7 @@ struct RosterTests {
         let key = try Identity.ephemeral()
         let link = InMemoryLink()
         let one = try await TestNode("one", on: link)
-        // Another key with the same UUID, which is determined by the first half.
+        // Another key with the same UUID, which is derived from the first half of the key's fingerprint.
         let other = try #require(Fingerprint(bytes: key.fingerprint.bytes.dropLast() + [key.fingerprint.bytes[31] ^ 1]))
         #expect(other.peerID == key.fingerprint.peerID)
         #expect(try await one.node.roster.add([RosterEntry(fingerprint: other, name: "two", trust: .trusted)]) == [.changed])

@@ -76,7 +76,7 @@ public struct Restore: Sendable, Equatable {
     static let namesMovedAside = [Identity.fileName] + names.filter { $0 != Identity.fileName }.reversed() + SetAsideFolder.fileFolders
 
     private static func moveAside(_ folder: String) throws -> String? {
-        // Dangling links are moved aside as well.
+        // Symbolic links without a target are moved aside as well.
         let present = namesMovedAside.filter { StateFolderContents.exists("\(folder)/\($0)") }
         guard !present.isEmpty else { return nil }
         let aside = try SetAsideFolder.make(StateFolder.asidePrefix, in: folder)

@@ -47,7 +47,8 @@ struct FetchPlan {
         }
     }
 
-    /// Puts all files into a folder named after the hex, if more than one of them is in no folder. A folder that was sent has one already.
+    /// Puts all files into a folder named after the hex, if more than one of them is in no folder. The files of a
+    /// sent folder are in that folder already.
     mutating func addFolder(of content: HexContent) {
         guard base.isEmpty, files.count(where: { $0.folder == nil }) > 1 else { return }
         let description = content.string(content.hexDescription)

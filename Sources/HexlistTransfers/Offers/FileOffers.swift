@@ -12,7 +12,7 @@ import Synchronization
 /// The files of an offer that are offered as copies, which do not change while the offer lasts.
 public enum OfferCopying: Sendable {
     case never, always
-    /// All files, if they have at most `files.copyBelow` bytes together and the disk has space.
+    /// All files are copied if they have at most `files.copyBelow` bytes together and the disk has space.
     case ifSmall
 }
 

@@ -44,7 +44,7 @@ struct OfferPlan {
         var minimumFree: Int64
         /// Maximum total bytes of files that are copied although the user did not request copies; 0 to copy only files that may be deleted.
         var below: Int64 = 0
-        /// Whether all files are copied, of any size.
+        /// Whether all files are copied, regardless of `below`.
         var isForAll: Bool
     }
 

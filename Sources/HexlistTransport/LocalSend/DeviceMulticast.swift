@@ -144,7 +144,7 @@ public final class DeviceMulticast {
     private func join(_ link: Link, _ channel: any Channel) throws {
         guard let descriptor = (channel as? any SocketOptionProvider) else { throw ChannelError.operationUnsupported }
         if let address = link.address {
-            // `ip_mreqn`: group, local address, interface index. By index, so that an address on two interfaces is not ambiguous.
+            // `ip_mreqn` has an interface index, which is unambiguous even if two interfaces have the same address.
             var request = ip_mreqn()
             Self.copy(groups.four, to: &request.imr_multiaddr)
             Self.copy(address, to: &request.imr_address)

@@ -22,7 +22,7 @@ public struct FrameDecoder: Sendable {
     public init(limit: Int) { self.limit = limit }
 
     /// Removes and returns the next complete body; `nil` until it was received.
-    /// - Throws: `FrameFault.length` as soon as the header was received. The caller closes the connection.
+    /// - Throws: `FrameFault.length` for an invalid length, as soon as the header was received. The caller closes the connection.
     public mutating func next(from buffer: inout ByteBuffer) throws(FrameFault) -> [UInt8]? {
         if let fault { throw fault }
         guard let announced = buffer.getInteger(at: buffer.readerIndex, as: UInt32.self) else { return nil }
