@@ -166,7 +166,7 @@ public struct Diagnostics: Sendable {
 
     // MARK: Dial-back
 
-    /// Asks a peer to dial this machine's port (Docs/Protocol.md, "Dial-back"). A recent answer is reused while it still applies.
+    /// Asks a peer to dial this machine's port (Docs/Protocol.md, "Dialling back"). A recent answer is reused while it still applies.
     ///
     /// If the session ends before the answer and another one is open, the peer is asked on that one.
     /// - Parameters:

@@ -2,7 +2,7 @@ import HexlistModel
 import HexlistTransport
 import HexlistWire
 
-/// The limits of dials that peers request to test whether their ports can be reached (Docs/Protocol.md, "Dial-back").
+/// The limits of dials that peers request to test whether their ports can be reached (Docs/Protocol.md, "Dialling back").
 struct DialBackLimits {
     /// Maximum number of requested dials in progress, for all peers together.
     static let atOnce = 4

@@ -1,6 +1,6 @@
 import HexlistModel
 
-/// Decides which of two live sessions with the same boot nonce of a peer ends (Docs/Protocol.md, "Session", 3).
+/// Decides which of two live sessions with the same boot nonce of a peer ends (Docs/Protocol.md, "Session", "Two sessions with one peer").
 enum DuplicateSessions {
     enum Resolution: Sendable, Equatable {
         case endOlder

@@ -164,7 +164,7 @@ public struct Session: Sendable {
     public var hasBegun: Bool { state == .open || state == .legacy }
     var isTLS: Bool { configuration.security != .plain }
 
-    /// Whether frames other than receipts may be sent (Docs/Protocol.md, "Session", 6).
+    /// Whether frames other than receipts may be sent (Docs/Protocol.md, "Session", "Opening").
     var maySpeak: Bool { isTLS || peerHello != nil }
 
     /// Starts the session. Called once, after the TLS handshake.
