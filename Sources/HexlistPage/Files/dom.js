@@ -149,11 +149,18 @@ export function dialog(title, build, kind = '') {
   const close = () => element.close();
   element.append(h('header', h('h2', title),
     h('button.quiet', { 'aria-label': 'Close', onclick: close }, icon('close'))), ...build(close).flat().filter(Boolean));
-  element.addEventListener('close', () => element.remove());
+  element.addEventListener('close', () => { placeToasts(); element.remove(); });
   element.addEventListener('click', (event) => { if (event.target === element) close(); });
   document.body.append(element);
   element.showModal();
+  placeToasts();
   return element;
+}
+
+/** Moves the messages into the topmost open dialog. A modal dialog covers everything outside it and makes it inert. */
+function placeToasts() {
+  const open = [...document.querySelectorAll('dialog[open]')].at(-1);
+  (open ?? document.body).append(document.getElementById('toasts'));
 }
 
 /** Asks for confirmation; resolves to true if `yes` was pressed. */
