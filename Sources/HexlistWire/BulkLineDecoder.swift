@@ -1,3 +1,4 @@
+import HexlistJSON
 import HexlistModel
 
 /// Decodes one line of a bulk stream. Shared by the daemon, which stores the lines, and the command line, which validates them first.
@@ -26,9 +27,16 @@ public struct BulkLineDecoder: Sendable {
         switch decoder.decodeHex(line, acceptsLocalNames: true) {
         case .failure(let refusal): return .refused(code: refusal.code.rawValue, message: refusal.message)
         case .success(let hex) where hex.content.allLinkCount == 0 && !allowsEmpty:
-            return .refused(code: "noLink", message: "there is no link in it")
+            return .refused(code: "noLink", message: "there is no link in it" + Self.hint(line))
         case .success(let hex): return .hex(hex)
         }
+    }
+
+    /// Returns a hint if a member of a hex without links has nearly the name of the list of links; otherwise an empty string.
+    private static func hint(_ line: [UInt8]) -> String {
+        let names = (try? JSONValue(parsing: line))?.members?.map(\.name) ?? []
+        guard let name = names.first(where: { $0 != "links" && NearestName.likely($0, among: ["links"]) != nil }) else { return "" }
+        return "; did you mean `links` instead of `\(TerminalText.clean(name, columns: 40))`?"
     }
 
     private static func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 || byte == 0x0D || byte == 0x0A }

@@ -1,7 +1,7 @@
 import HexlistWire
 import Testing
 
-struct BulkLineTests {
+struct BulkLineDecoderTests {
     private func code(_ line: [UInt8]?, allowsEmpty: Bool = false) -> String {
         var decoder = BulkLineDecoder(allowsEmpty: allowsEmpty)
         switch decoder.decode(line) {
@@ -18,6 +18,22 @@ struct BulkLineTests {
             (" \t\r", "blank"), ("[]", "malformed"), (#"{"links":["u"]"#, "malformed"), (#"{"links":["u"]} x"#, "malformed"),
         ])
     func line(_ text: String, _ expected: String) { #expect(code(Array(text.utf8)) == expected) }
+
+    @Test(
+        "a line without links names the member that may have been meant as the links",
+        arguments: [
+            (#"{"link":["a:b"]}"#, "there is no link in it; did you mean `links` instead of `link`?"),
+            (#"{"x":1,"Links":["a:b"]}"#, "there is no link in it; did you mean `links` instead of `Links`?"),
+            (#"{"links":[],"url":"a:b"}"#, "there is no link in it"),
+        ])
+    func misspelt(text: String, expected: String) {
+        var decoder = BulkLineDecoder(allowsEmpty: false)
+        guard case .refused(_, let message) = decoder.decode(Array(text.utf8)) else {
+            Issue.record("accepted")
+            return
+        }
+        #expect(message == expected)
+    }
 
     @Test("a hex without links is accepted if allowed") func empty() {
         #expect(code(Array("{}".utf8), allowsEmpty: true) == "hex")
