@@ -156,7 +156,7 @@ public struct Daemon: Sendable {
                 desktop: DesktopSession(environment: options.environment), startedAt: startedAt, openSchemes: settings.open.schemes,
                 configuration: EffectiveConfiguration(path: options.paths.configurationFile, settings), hooks: faults, metrics: metrics,
                 eventLoop: otherLoop, senders: senders,
-                pageProbeSender: PageProbeSender(client: web, isAllowed: Self.mayRequestPage(at:)), logger: logger)
+                linkProbeSender: LinkProbeSender(client: web, isAllowed: Self.mayRequestPage(at:)), logger: logger)
             let hooks = Hooks(
                 folder: HookFolder(path: options.paths.hookFolder), supervisor: supervisor,
                 environment: { [options] in

@@ -104,7 +104,7 @@ struct DirectoryPeer: Sendable {
     mutating func recordDial(_ socketAddress: Endpoint.SocketAddress, _ result: DialResult) {
         if dialResults[socketAddress] == nil, dialResults.count >= DirectoryLimits.dialResultsPerPeer {
             // Evicts the least valuable result; among equally valuable ones, the oldest (`worth`).
-            if let least = dialResults.min(by: { $0.value.worth < $1.value.worth }) { dialResults[least.key] = nil }
+            if let least = dialResults.min(by: { $0.value.evictionRank < $1.value.evictionRank }) { dialResults[least.key] = nil }
         }
         dialResults[socketAddress] = result
         if case .answered = result { withdrawn.remove(socketAddress) }
@@ -191,7 +191,7 @@ struct DirectoryPeer: Sendable {
 
 extension DirectoryPeer.DialResult {
     /// Sort key for eviction: the kind of result, then its time. The smallest is evicted first, so answers are kept longest.
-    fileprivate var worth: (Int, ContinuousClock.Instant?) {
+    fileprivate var evictionRank: (Int, ContinuousClock.Instant?) {
         switch self {
         case .silent(let instant): (0, instant)
         case .impostor, .own: (1, nil)

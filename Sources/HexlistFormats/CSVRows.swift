@@ -122,7 +122,7 @@ struct CSVRows {
         case .strict:
             row.isClean = false
             if at >= bytes.count { unclosed = min(unclosed, open) }
-        // No later quote of this line has a closing quote either.
+        // This quote has no closing quote, so no later quote of the line has one: further quotes are literal.
         case .loose: quotes = .literal
         case .literal: row.unclosed = min(row.unclosed, open)
         }

@@ -13,7 +13,7 @@ struct EventAllowance: Sendable {
         case strangers
         case alerts(of: PeerID)
         /// Arrivals and departures of a trusted peer, and identity conflicts that the peer has or reports.
-        case comings(of: PeerID)
+        case peerPresence(of: PeerID)
         /// Announcements with a trusted peer's UUID at whose address another key answers. Counted separately, so that the first ones are
         /// always recorded.
         case impostors(of: PeerID)
@@ -103,7 +103,7 @@ extension EventAllowance.Source {
         switch self {
         case .strangers: 20
         case .alerts: 10
-        case .comings: 20
+        case .peerPresence: 20
         case .impostors: 5
         case .fetches: 20
         }
@@ -115,7 +115,7 @@ extension EventAllowance.Source {
         switch self {
         case .strangers: 2_000
         case .alerts: 500
-        case .comings: 1_000
+        case .peerPresence: 1_000
         case .impostors: 100
         case .fetches: 1_000
         }
@@ -125,7 +125,7 @@ extension EventAllowance.Source {
     var peer: PeerID? {
         switch self {
         case .strangers: nil
-        case .alerts(let peer), .comings(let peer), .impostors(let peer), .fetches(let peer): peer
+        case .alerts(let peer), .peerPresence(let peer), .impostors(let peer), .fetches(let peer): peer
         }
     }
 
@@ -134,7 +134,7 @@ extension EventAllowance.Source {
         switch self {
         case .strangers: "strangers"
         case .alerts: "alerts"
-        case .comings: "comings"
+        case .peerPresence: "comings"
         case .impostors: "impostors"
         case .fetches: "fetches"
         }

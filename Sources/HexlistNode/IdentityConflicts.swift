@@ -25,7 +25,7 @@ final class IdentityConflicts {
         // Conflicts of strangers are not recorded, because anyone can create any number of keys.
         if isKnown {
             node.events.record(
-                .conflictIdentity, peer: peer, data: peer == node.id ? ["own": "true"] : [:], from: .comings(of: peer), node)
+                .conflictIdentity, peer: peer, data: peer == node.id ? ["own": "true"] : [:], from: .peerPresence(of: peer), node)
         }
         for session in node.links[peer]?.sessions ?? [] { session.act { $0.end(.conflict, &$1) } }
         node.wakeWaiters()
@@ -37,7 +37,7 @@ final class IdentityConflicts {
             level: isOwn || node.registry.isTrusted(peer) ? .notice : .debug, "one machine uses this identity again",
             metadata: ["peer.id": "\(peer)"])
         node.deliver { $0.holdsChanged(of: isOwn ? nil : peer, $1) }
-        if isOwn { node.capacityNotifier.mayAcceptMore(node) }
+        if isOwn { node.refusedPeersNotifier.mayAcceptMore(node) }
         node.wakeWaiters()
         node.notifyWatchers()
     }
@@ -51,7 +51,8 @@ final class IdentityConflicts {
         }
         guard witnesses.insert(peer).inserted else { return }
         node.logger.warning("a peer says that another machine uses this identity", metadata: ["peer.id": "\(peer)"])
-        node.events.record(.conflictIdentity, peer: node.id, data: ["own": "true", "toldBy": "\(peer)"], from: .comings(of: peer), node)
+        node.events.record(
+            .conflictIdentity, peer: node.id, data: ["own": "true", "toldBy": "\(peer)"], from: .peerPresence(of: peer), node)
     }
 
     /// Drops a witness's report of a conflict if a new session with the witness lives for 3 s: while a witness sees a conflict, it ends

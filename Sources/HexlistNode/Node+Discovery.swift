@@ -23,10 +23,10 @@ extension Node {
         case .up(let peer):
             deliver { deliveries, _ in deliveries.peerIsBack(peer) }
             transfers.peerIsUp(peer)
-            events.record(.peerUp, peer: peer, from: comings(of: peer), self)
+            events.record(.peerUp, peer: peer, from: peerPresence(of: peer), self)
         case .down(let peer):
-            capacityNotifier.peerLeft(peer, self)
-            events.record(.peerDown, peer: peer, from: comings(of: peer), self)
+            refusedPeersNotifier.peerLeft(peer, self)
+            events.record(.peerDown, peer: peer, from: peerPresence(of: peer), self)
         case .conflict(let peer): conflicts.began(with: peer, self)
         case .conflictEnded(let peer): conflicts.ended(with: peer, self)
         case .ghost(let ghost):
@@ -36,8 +36,8 @@ extension Node {
         }
     }
 
-    private func comings(of peer: PeerID) -> EventAllowance.Source {
-        registry.isTrusted(peer) ? .comings(of: peer) : .strangers
+    private func peerPresence(of peer: PeerID) -> EventAllowance.Source {
+        registry.isTrusted(peer) ? .peerPresence(of: peer) : .strangers
     }
 
     private func source(of ghost: GhostEvent) -> EventAllowance.Source {

@@ -14,10 +14,10 @@ extension Node {
                 .notAccepting, message: IdentityConflicts.ownConflictMessage, retryAfter: IdentityConflicts.ownConflictRetry)
             return onLoop { _ in session.batchCompleted(Array(repeating: refusal, count: batch.count)) }
         }
-        let epoch = capacityNotifier.capacityEpoch
+        let epoch = refusedPeersNotifier.capacityEpoch
         keep(batch, from: sender(of: session)) { node, results in
             session.batchCompleted(results)
-            node.capacityNotifier.refused(results, of: session, decidedAt: epoch, node)
+            node.refusedPeersNotifier.refused(results, of: session, decidedAt: epoch, node)
         }
     }
 

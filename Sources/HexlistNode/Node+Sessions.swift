@@ -103,7 +103,7 @@ extension Node {
         deliver { $0.pump(session, to: peer, $1) }
         if hello.servesFiles { transfers.peerCame(peer) }
         pairingDriver.sessionsChanged(of: peer, self)
-        if capacityNotifier.take(peer) { sendHello(session, always: true) }
+        if refusedPeersNotifier.take(peer) { sendHello(session, always: true) }
     }
 
     /// The log level for sessions of a key: `debug` for strangers, which could fill the log.
@@ -198,7 +198,7 @@ extension Node {
         if !finder.directory.contains(peer) {
             registry.forgetKey(of: peer)
             alerts.forget(peer)
-            capacityNotifier.peerLeft(peer, self)
+            refusedPeersNotifier.peerLeft(peer, self)
         }
         links[peer]?.sessions.remove(at: index)
         let others = links[peer]?.sessions ?? []

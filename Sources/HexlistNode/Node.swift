@@ -38,7 +38,7 @@ public actor Node {
     let registry: PeerRegistry
     let sessions: SessionTable
     let duplicates: DuplicateChallenges
-    let capacityNotifier = CapacityNotifier()
+    let refusedPeersNotifier = RefusedPeersNotifier()
     var dialBacks = DialBackLimits()
     let pairingDriver: PairingDriver
     let maintenance = Maintenance()
@@ -215,7 +215,7 @@ public actor Node {
         for session in sessions.values { sendHello(session) }
         endUninvited()
         let takesOthers = configuration.receiveFrom != old.receiveFrom || configuration.announce != old.announce
-        if takesOthers || configuration.limits != old.limits { capacityNotifier.mayAcceptMore(self) }
+        if takesOthers || configuration.limits != old.limits { refusedPeersNotifier.mayAcceptMore(self) }
         sessions.limits = SessionLimits(configuration.limits)
         await devices.reconfigured(from: old, self)
         notifyWatchers()
@@ -271,7 +271,7 @@ public actor Node {
                 node.transfers.sharesChanged()
             }
             if change.contains(.room) {
-                node.capacityNotifier.mayAcceptMore(node)
+                node.refusedPeersNotifier.mayAcceptMore(node)
                 node.transfers.hexesDeleted()
             }
         }

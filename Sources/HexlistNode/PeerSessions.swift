@@ -7,7 +7,7 @@ import HexlistWire
 struct PeerSessions {
     /// The sessions whose connection is open, oldest first. There are several only while duplicates are compared.
     var sessions: [PeerSession] = []
-    /// Whether an alert was recorded since the peer had no session: only the first alert of a stranger is recorded.
+    /// Whether an alert was recorded since the first of these sessions opened. Further alerts of a stranger are not recorded.
     var hasRecordedAlert = false
     /// The time of the last dial that the peer requested with a dial-back request.
     var lastDialBack: ContinuousClock.Instant?

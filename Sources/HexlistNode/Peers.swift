@@ -55,7 +55,7 @@ public struct Peers: Sendable {
                 if trust == .trusted { contact.endpoints = node.devices.endpoints(of: before.fingerprint, node) }
                 try await node.store.setTrust(trust, of: contact, name: name, at: at)
                 await node.registry.reload(node)
-                node.capacityNotifier.mayAcceptMore(node)
+                node.refusedPeersNotifier.mayAcceptMore(node)
                 if let device = before.fingerprint { node.devices.requests.unanswered.trustChanged(of: device, to: trust, node) }
                 node.notifyWatchers()
                 return node.peerList.view(of: peer) ?? before
@@ -90,7 +90,7 @@ public struct Peers: Sendable {
             try await node.store.change(change, of: node.peerList.contact(peer, before), at: node.clocks.milliseconds)
             await node.registry.reload(node)
             if let pin = change.pin { node.devices.pinChanged(to: pin.isEmpty ? nil : pin, of: peer, node) }
-            if change.receive != nil { node.capacityNotifier.mayAcceptMore(node) }
+            if change.receive != nil { node.refusedPeersNotifier.mayAcceptMore(node) }
             if change.routes != nil { node.routes.sender.queued(for: [peer], again: [], node) }
             node.notifyWatchers()
             return node.peerList.view(of: peer) ?? before
@@ -154,13 +154,13 @@ extension Node {
     /// other peers now.
     func trustChanged(of peer: PeerID, to trust: Trust) {
         applyTrust(trust, toSessionsOf: peer)
-        capacityNotifier.forget(peer)
+        refusedPeersNotifier.forget(peer)
         routes.sender.queued(for: [peer], again: [], self)
         if trust == .trusted {
-            capacityNotifier.notify(peer, self)
+            refusedPeersNotifier.notify(peer, self)
             deliver { $0.trustBegan(peer, $1) }
         }
-        capacityNotifier.mayAcceptMore(self)
+        refusedPeersNotifier.mayAcceptMore(self)
     }
 
     /// Applies a trust change to all sessions of a peer, also those still before Hello: sends a new Hello, or ends them.

@@ -10,7 +10,7 @@ public enum StandardDescriptors {
     public static func fill() {
         var descriptor: CInt
         repeat {
-            // A new descriptor gets the lowest free number, so standard input can only be the first one that is opened.
+            // A new descriptor gets the lowest free number: 0 if standard input is closed.
             let mode = fcntl(STDIN_FILENO, F_GETFD) < 0 ? O_WRONLY : O_RDONLY
             descriptor = open("/dev/null", mode)
             // In a container, /dev may be empty. The folder `/` is opened instead, because it can be neither read nor written as a file.

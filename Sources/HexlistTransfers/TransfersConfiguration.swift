@@ -10,7 +10,7 @@ public struct TransfersConfiguration: Sendable {
     public var cacheFolder: String?
     /// Bytes that must stay free on the disk.
     public var minimumFree: Int64
-    /// Maximum total size in bytes of the files of a send that are copied by default.
+    /// The files of a send are copied by default if their total size in bytes is at most this.
     public var copyBelow: Int64
     /// The absolute path of the folder for files of peers whose files are downloaded automatically; `nil` if there is none.
     public var downloads: String?

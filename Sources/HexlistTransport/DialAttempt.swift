@@ -33,7 +33,7 @@ final class DialAttempt: ChannelGateOwner {
 
     let target: DialTarget
     private let address: IPAddress
-    private let purpose: DialPurpose
+    private let purpose: ConnectionProtocol
     private let expected: PeerID?
     /// The identity in the server's certificate, if it was not the expected one.
     private var other: PeerID?
@@ -48,7 +48,7 @@ final class DialAttempt: ChannelGateOwner {
     ///   - expected: the peer that must answer; another one fails with `otherIdentity`.
     ///   - completion: called exactly once.
     init(
-        target: DialTarget, address: IPAddress, purpose: DialPurpose, expecting expected: PeerID?, state: TransportState,
+        target: DialTarget, address: IPAddress, purpose: ConnectionProtocol, expecting expected: PeerID?, state: TransportState,
         completion: @escaping (DialAttempt, Result<Established, DialError>) -> Void
     ) {
         self.target = target

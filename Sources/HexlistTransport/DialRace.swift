@@ -8,7 +8,7 @@ final class DialRace {
         var address: IPAddress
     }
 
-    private let purpose: DialPurpose
+    private let purpose: ConnectionProtocol
     private let expected: PeerID?
     private let stagger: TimeAmount
     private let state: TransportState
@@ -25,7 +25,7 @@ final class DialRace {
     private var isOver = false
 
     init(
-        targets: [DialTarget], purpose: DialPurpose, expecting expected: PeerID?, stagger: TimeAmount, state: TransportState,
+        targets: [DialTarget], purpose: ConnectionProtocol, expecting expected: PeerID?, stagger: TimeAmount, state: TransportState,
         promise: EventLoopPromise<DialReport>
     ) {
         self.purpose = purpose

@@ -30,11 +30,11 @@ enum HandshakeFault: Error, Equatable, CustomStringConvertible {
 /// The result of a handshake: the key that the peer proved, and the negotiated protocol.
 struct ProvenPeer {
     var fingerprint: Fingerprint
-    var purpose: DialPurpose
+    var purpose: ConnectionProtocol
 }
 
 /// The protocol of a connection, negotiated by ALPN.
-enum DialPurpose {
+enum ConnectionProtocol {
     /// Frames: `hexlist/1`.
     case session
     /// File transfer, fetched by the dialer: `hexlist-files/1`.
@@ -72,7 +72,7 @@ final class HandshakeHandler: ChannelInboundHandler, RemovableChannelHandler {
             return context.fireUserInboundEventTriggered(event)
         }
         do {
-            guard let purpose = DialPurpose(alpn: negotiated) else {
+            guard let purpose = ConnectionProtocol(alpn: negotiated) else {
                 throw HandshakeFault.foreign("it speaks \(negotiated.map { TerminalText.clean($0, columns: 40) } ?? "no ALPN")")
             }
             end(.success(ProvenPeer(fingerprint: try SubjectPublicKey.fingerprint(of: tls.peerCertificate), purpose: purpose)))

@@ -105,7 +105,7 @@ public final class PeerTransport: Sendable {
         dial(targets, for: .servingFiles, expecting: expected, stagger: .milliseconds(250))
     }
 
-    private func dial(_ targets: [DialTarget], for purpose: DialPurpose, expecting expected: PeerID?, stagger: TimeAmount) -> Dial {
+    private func dial(_ targets: [DialTarget], for purpose: ConnectionProtocol, expecting expected: PeerID?, stagger: TimeAmount) -> Dial {
         let promise = eventLoop.makePromise(of: DialReport.self)
         let state = state
         let race = NIOLoopBoundBox<DialRace?>.makeEmptyBox(valueType: DialRace.self, eventLoop: eventLoop)

@@ -65,7 +65,7 @@ struct TLSContexts: Sendable {
     ///   - purpose: determines the ALPN protocol.
     ///   - isWanted: whether to continue the handshake with the peer in the server's certificate. Called before that key is proven and
     ///     before this side's certificate is sent; must not use the channel.
-    func makeClientHandler(for purpose: DialPurpose, _ isWanted: @escaping (PeerID) -> Bool) throws -> NIOSSLHandler {
+    func makeClientHandler(for purpose: ConnectionProtocol, _ isWanted: @escaping (PeerID) -> Bool) throws -> NIOSSLHandler {
         let context =
             switch purpose {
             case .session: session

@@ -24,7 +24,7 @@ struct LinkInput: JSONEncodable {
     }
 
     /// Returns the links in each line of a text (`LinkLine`). With `raw` the whole text is one link.
-    static func all(_ text: some StringProtocol, _ check: LinkCheck) -> [LinkInput] {
+    static func all(_ text: some StringProtocol, _ check: TypedLinkCheck) -> [LinkInput] {
         guard check != .raw else { return LinkInput(String(text)).map { [$0] } ?? [] }
         return text.split(whereSeparator: \.isNewline).flatMap { LinkLine.parts($0) }
             .map { LinkInput(url: $0.url, description: $0.description, service: nil) }
@@ -40,13 +40,13 @@ struct LinkInput: JSONEncodable {
 
     /// Reads a file and returns the links in each line (`LinkLine`). Skips blank lines and lines that begin with `#`.
     /// - Parameter path: a file, or `-` for standard input.
-    static func read(from path: String, _ check: LinkCheck) throws -> [LinkInput] {
+    static func read(from path: String, _ check: TypedLinkCheck) throws -> [LinkInput] {
         try read(lines: text(of: path, check), check, name: InputFile.name(path))
     }
 
     /// Returns the text of a file or of standard input.
     /// - Throws: `HexlistError` for HTML and XML, unless `check` is `raw`.
-    static func text(of path: String, _ check: LinkCheck) throws -> String {
+    static func text(of path: String, _ check: TypedLinkCheck) throws -> String {
         let text = String(decoding: try ImportedFile.text(InputFile.read(path, limit: LocalAPI.bodyBytes), path).bytes, as: UTF8.self)
         if check != .raw, FirstLineCheck(text.utf8) == .markup { throw FirstLineCheck.markupError(path) }
         return text
@@ -54,7 +54,7 @@ struct LinkInput: JSONEncodable {
 
     /// Returns the checked links in each line of a text.
     /// - Parameter name: the source of the text, for error messages.
-    static func read(lines text: String, _ check: LinkCheck, name: String) throws -> [LinkInput] {
+    static func read(lines text: String, _ check: TypedLinkCheck, name: String) throws -> [LinkInput] {
         let lines = text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
         return try lines.enumerated().flatMap { number, line in
             let links = all(line, check)
@@ -64,7 +64,7 @@ struct LinkInput: JSONEncodable {
     }
 
     /// Reads the links from arguments that may only contain links.
-    static func read(_ arguments: [String], _ check: LinkCheck) throws -> [LinkInput] {
+    static func read(_ arguments: [String], _ check: TypedLinkCheck) throws -> [LinkInput] {
         try arguments.flatMap { try all($0, check).map { try check.checked($0) } }
     }
 }

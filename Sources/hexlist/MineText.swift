@@ -65,7 +65,7 @@ enum MineText {
                 return [LinkEdit(from: index + 1, linkDescription: link.description)]
             }
             return try LinkInput.all(line, .scheme).map { link in
-                let checked = try withoutFlags { try LinkCheck.scheme.checked(link, from: "\(name), line \(number + 1)") }
+                let checked = try withoutFlags { try TypedLinkCheck.scheme.checked(link, from: "\(name), line \(number + 1)") }
                 return LinkEdit(url: checked.url, linkDescription: checked.description)
             }
         }

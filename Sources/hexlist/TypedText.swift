@@ -12,7 +12,7 @@ struct TypedText {
     /// content of standard input: a list of links as for `--from`, or a text. With `raw` each argument is one link.
     /// - Throws: `HexlistError` for a bare host, for a word after a link that looks like an unquoted description, and for a text over 64
     ///   KiB.
-    init(_ arguments: [String], _ check: LinkCheck) throws {
+    init(_ arguments: [String], _ check: TypedLinkCheck) throws {
         for (number, argument) in arguments.enumerated() {
             if argument == "-" { try addInput(check) } else { try add(argument, check, before: arguments[(number + 1)...]) }
         }
@@ -25,7 +25,7 @@ struct TypedText {
     /// Returns the description given by its option, followed by the text of the arguments.
     func description(_ given: String) -> String { [given, text].filter { !$0.isEmpty }.joined(separator: "\n") }
 
-    private mutating func add(_ argument: String, _ check: LinkCheck, before following: ArraySlice<String>) throws {
+    private mutating func add(_ argument: String, _ check: TypedLinkCheck, before following: ArraySlice<String>) throws {
         guard let first = LinkInput(argument) else { return }
         if check == .raw { return links.append(first) }
         let (word, isWord) = (first.url, first.description.isEmpty)
@@ -51,7 +51,7 @@ struct TypedText {
         return isPort || labels.count == 4 || labels.count > 1 && labels.last?.first?.isLetter == true
     }
 
-    private mutating func addInput(_ check: LinkCheck) throws {
+    private mutating func addInput(_ check: TypedLinkCheck) throws {
         let input = try LinkInput.text(of: "-", check)
         let words = input.split(whereSeparator: \.isNewline).compactMap { LinkInput(String($0))?.url }.filter { !$0.hasPrefix("#") }
         if check == .raw || words.allSatisfy({ LinkForm($0) != .other }) {
@@ -61,7 +61,7 @@ struct TypedText {
         }
     }
 
-    private mutating func add(_ found: LinkText, _ check: LinkCheck) throws {
+    private mutating func add(_ found: LinkText, _ check: TypedLinkCheck) throws {
         links += try found.links.map { try check.checked(LinkInput(url: $0.url, description: $0.title, service: nil)) }
         let rest = found.description
         guard !rest.isEmpty else { return }

@@ -67,7 +67,7 @@ public struct TestDaemon: Sendable {
                 autostart: Autostart(configurationHome: folder.path, environment: [:]), desktop: DesktopSession(environment: [:]),
                 startedAt: .now, openSchemes: Settings.Open().schemes, configuration: inForce, hooks: hookFaults, metrics: metrics,
                 eventLoop: group.next(), senders: senders,
-                pageProbeSender: PageProbeSender(
+                linkProbeSender: LinkProbeSender(
                     client: WebClient(eventLoop: group.next()), isAllowed: { $0 == IPAddress(Self.webServer) }, pause: .zero,
                     interval: .milliseconds(20)), logger: logger)
             let (running, isRunning) = AsyncStream.makeStream(of: Void.self)

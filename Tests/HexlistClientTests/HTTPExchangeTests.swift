@@ -8,7 +8,7 @@ import Testing
 
 @testable import HexlistClient
 
-@Suite("The client against servers that are not hexlistd", .timeLimit(.minutes(2)))
+@Suite("The client against servers that are not hexlistd", .timeLimit(.minutes(5)))
 struct HTTPExchangeTests {
     /// Serves one fixed response, either after the first bytes of a request or immediately.
     private final class Answer: ChannelInboundHandler {

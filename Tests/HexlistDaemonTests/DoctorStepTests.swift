@@ -258,7 +258,7 @@ struct DoctorStepTests {
             (1 << 20, answered, .result(.notTrusted), .stranger), (64 << 10, answered, .result(.refused), .trusted),
             (1 << 20, .ended("blocked", isBlocked: true), .result(.reached), .blocked), (1 << 20, .ended("lost"), .cannotAsk, .trusted),
         ] as [(Int, PingOutcome, DialBackOutcome, Trust)] {
-            #expect(Doctor.trustThere(facts(bytes), ping, dialBack) == expected, "\(bytes) \(ping) \(dialBack)")
+            #expect(Doctor.peersTrust(facts(bytes), ping, dialBack) == expected, "\(bytes) \(ping) \(dialBack)")
         }
         for result in DialBack.Result.allCases where result != .reached {
             #expect(Doctor.dialBack(.result(result))?.state == (result == .notTrusted ? .warning : .failed))

@@ -7,7 +7,7 @@ import Testing
 
 @testable import HexlistDaemon
 
-@Suite("Pieces of a file", .timeLimit(.minutes(1))) struct PieceSequenceTests {
+@Suite("Pieces of a file", .timeLimit(.minutes(5))) struct PieceSequenceTests {
     private func accepted(_ beginning: PieceSequence.Beginning) throws -> PieceSequence.Attempt {
         guard case .accepted(let attempt) = beginning else {
             Issue.record("\(beginning)")

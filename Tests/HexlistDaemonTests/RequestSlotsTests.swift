@@ -4,7 +4,7 @@ import Testing
 
 @testable import HexlistDaemon
 
-@Suite(.timeLimit(.minutes(1))) struct RequestSlotsTests {
+@Suite(.timeLimit(.minutes(5))) struct RequestSlotsTests {
     private let loop = MultiThreadedEventLoopGroup.singleton.next()
 
     /// Waits until the given number of requests wait.

@@ -483,7 +483,7 @@ import Testing
     }
 
     @Test(
-        "reading time does not grow with nesting depth", .offPool, .timeLimit(.minutes(5)),
+        "reading time does not grow with nesting depth", .offPool, .timeLimit(.minutes(20)),
         arguments: [
             (FileFormat.html, "<DL><DT>", "<H3>a</H3>", 100_000), (.markdown, "", "[](", 50_000), (.markdown, "", "[](x (", 50_000),
             (.markdown, "[b]: aa:b\n\n", String(repeating: "[", count: 450) + "b" + String(repeating: "]", count: 450), 500),

@@ -325,7 +325,7 @@ import Testing
     }
 
     @Test(
-        "a repetitive file is read in linear time", .timeLimit(.minutes(5)),
+        "a repetitive file is read in linear time", .offPool, .timeLimit(.minutes(20)),
         arguments: [
             "<DL>", "<H3>", "<A HREF=x:y>", "<!--", "&", "<a b", "<", "<outline>", "<outline text=a>", "\"", "a,b\n", "# a\n",
             "- [a](b:c)\n", "](", "<![CDATA[", "<DT><H3>a</H3><DL>",

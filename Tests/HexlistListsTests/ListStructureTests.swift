@@ -8,7 +8,7 @@ import Testing
 @Suite("Structure of lists") struct ListStructureTests {
     private static let count = 20_000
 
-    /// Hexes with chosen parents, in the order of their ids.
+    /// A tree of hexes under `root`, each with the parent that the test gives. `ids` is ascending.
     private struct Hexes {
         let root: ListNode.ID
         let ids: [ListNode.ID]

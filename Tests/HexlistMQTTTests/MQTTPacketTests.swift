@@ -59,7 +59,6 @@ import Testing
         #expect(throws: MQTTFault.malformed) { try decoder.next() }
     }
 
-    /// A publish with an id and a topic of one letter.
     private static func publish(payload count: Int, id: UInt16) -> [UInt8] {
         MQTTPacket.publish(MQTTPublish(id: id, topic: "t", payload: [UInt8](repeating: 5, count: count))).bytes ?? []
     }

@@ -10,9 +10,9 @@ import Testing
 @testable import HexlistStore
 
 extension Node {
-    /// Adds as many refused strangers as `CapacityNotifier` remembers.
+    /// Adds as many refused strangers as `RefusedPeersNotifier` remembers.
     fileprivate func refuseStrangers() {
-        capacityNotifier.refused = Set((1...64).map { PeerID(UUIDBytes(high: 0x8000, low: 0x8000_0000_0000_0000 | $0)) })
+        refusedPeersNotifier.refused = Set((1...64).map { PeerID(UUIDBytes(high: 0x8000, low: 0x8000_0000_0000_0000 | $0)) })
     }
 
     /// Ends each session as an idle one.
@@ -22,10 +22,10 @@ extension Node {
 
     fileprivate func wake() { finder.discovered(.woke, self) }
 
-    fileprivate func notifyLater(_ peers: [PeerID]) { for peer in peers { capacityNotifier.notifyLater(peer, self) } }
-    fileprivate var refusedTrusted: Set<PeerID> { capacityNotifier.refused.filter { registry.isTrusted($0) } }
-    fileprivate var refusedStrangers: Set<PeerID> { capacityNotifier.refused.filter { !registry.isTrusted($0) } }
-    fileprivate var pendingLater: Set<PeerID> { Set(capacityNotifier.pending.filter { $0.value == .later }.keys) }
+    fileprivate func notifyLater(_ peers: [PeerID]) { for peer in peers { refusedPeersNotifier.notifyLater(peer, self) } }
+    fileprivate var refusedTrusted: Set<PeerID> { refusedPeersNotifier.refused.filter { registry.isTrusted($0) } }
+    fileprivate var refusedStrangers: Set<PeerID> { refusedPeersNotifier.refused.filter { !registry.isTrusted($0) } }
+    fileprivate var pendingLater: Set<PeerID> { Set(refusedPeersNotifier.pending.filter { $0.value == .later }.keys) }
 
     fileprivate func change(_ change: (inout NodeConfiguration) -> Void) async {
         var changed = configuration

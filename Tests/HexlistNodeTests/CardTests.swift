@@ -43,7 +43,7 @@ import Testing
         func stored() async throws -> UInt32? { try await one.node.store.read { try $0.peer(peer)?.card?.serial } }
         func remember(_ card: Card, as fingerprint: Fingerprint? = nil) async throws {
             await one.node.perform { $0.registry.rememberCard(card.base64, of: fingerprint ?? card.fingerprint, $0) }
-            // This write is committed after that of the card.
+            // Writes are committed in order: after this one, the card is stored too.
             try await one.node.store.setMeta(["test": nil])
             await one.node.perform { await $0.registry.reload($0) }
         }

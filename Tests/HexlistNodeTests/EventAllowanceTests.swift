@@ -17,7 +17,7 @@ struct EventAllowanceTests {
     }
 
     static let minutes: [(EventAllowance.Source, Int)] = [
-        (.strangers, 20), (.alerts(of: peer), 10), (.comings(of: peer), 20), (.impostors(of: peer), 5),
+        (.strangers, 20), (.alerts(of: peer), 10), (.peerPresence(of: peer), 20), (.impostors(of: peer), 5),
     ]
 
     @Test("a number per minute, then one event with the count of the rest, even if no event follows", arguments: minutes)
@@ -41,7 +41,7 @@ struct EventAllowanceTests {
         #expect(record(1_000, .strangers, at: Self.start, in: &allowance) == 20)
         #expect(record(1_000, .alerts(of: Self.peer), at: Self.start, in: &allowance) == 10)
         #expect(record(5, .alerts(of: Self.other), at: Self.start, in: &allowance) == 5)
-        #expect(record(5, .comings(of: Self.peer), at: Self.start, in: &allowance) == 5)
+        #expect(record(5, .peerPresence(of: Self.peer), at: Self.start, in: &allowance) == 5)
         #expect(record(5, .impostors(of: Self.peer), at: Self.start, in: &allowance) == 5)
         #expect(record(5, .impostors(of: Self.other), at: Self.start, in: &allowance) == 5)
         #expect(Set(allowance.takeAll().map(\.count)) == [980, 990])

@@ -5,7 +5,7 @@ import Testing
 
 @testable import HexlistNode
 
-@Suite("Envelopes of a broker in memory", .timeLimit(.minutes(1))) struct MQTTInboxTests {
+@Suite("Envelopes of a broker in memory", .timeLimit(.minutes(5))) struct MQTTInboxTests {
     @Test("envelopes that do not fit are discarded, and a new connection is needed once half is free") func bounds() {
         var inbox = MQTTInbox(byteLimit: 100)
         let added = [inbox.add(Array(repeating: 1, count: 60), id: 1), inbox.add(Array(repeating: 2, count: 40), id: 2)]

@@ -13,7 +13,7 @@ actor StandIn: CapacityNotifierHost {
     nonisolated let clocks = Clocks.system
     private nonisolated let executor: any SerialExecutor
     let isStopping = false
-    let capacityNotifier = CapacityNotifier()
+    let refusedPeersNotifier = RefusedPeersNotifier()
     let registry: PeerRegistry
     var here: Set<PeerID> = []
     var inConflict: Set<PeerID> = []

@@ -7,7 +7,7 @@ import Testing
 @testable import HexlistStore
 
 /// Hexes that are sent before their commit.
-@Suite(.timeLimit(.minutes(2))) struct AheadTests {
+@Suite(.timeLimit(.minutes(5))) struct AheadTests {
     private final class Told: Sendable {
         let left = Mutex<[Int64]>([])
         let done = Mutex<[Int64?]>([])

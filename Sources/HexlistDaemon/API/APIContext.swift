@@ -25,7 +25,7 @@ struct APIContext: Sendable {
     /// The event loop of the page's connections and of stream keep-alives; not the node's.
     let eventLoop: any EventLoop
     let senders: PlainHTTPSenders
-    let pageProbeSender: PageProbeSender
+    let linkProbeSender: LinkProbeSender
     let logger: Logger
     /// Allows one import of hexes or of a roster at a time. An import delays other writes to the store, for about a second on a fast disk,
     /// and needs space for its body: a roster in memory, hexes in a temporary file.

@@ -79,7 +79,7 @@ struct FileRoutes: Sendable {
         }
         let peers = try await SendRoutes(api: api).targets(named: wanted.to, all: wanted.toAll ?? false)
         let (offers, protected) = (api.node.transfers.offers, await api.ownFolders())
-        let copying: OfferCopying = wanted.copy.map { $0 ? .always : .never } ?? (wanted.copySmall ?? false ? .ifSmall : .never)
+        let copying: OfferCopyPolicy = wanted.copy.map { $0 ? .always : .never } ?? (wanted.copySmall ?? false ? .ifSmall : .never)
         return ProgressStream.response(request, api: api, pause: Self.progressPause) { tell -> OfferResult in
             if let hex = wanted.hex {
                 return try await offers.reoffer(hex, to: peers, copying: copying, protecting: protected, progress: tell)

@@ -23,7 +23,7 @@ struct LinkCheckReply: Sendable {
     }
 
     private func write(to writer: inout any ResponseBodyWriter) async throws {
-        var run = LinkCheckRun(api.pageProbeSender, source, in: api.store)
+        var run = LinkCheckRun(api.linkProbeSender, source, in: api.store)
         let end: Line
         do {
             try await Self.write(.progress(MineCheckProgress(done: 0, total: source.count)), to: &writer)

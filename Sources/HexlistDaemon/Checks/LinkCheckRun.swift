@@ -7,7 +7,7 @@ import ServiceLifecycle
 /// One check of links of My Hexlist: reads the links, requests their pages, and marks the links whose pages no longer exist.
 struct LinkCheckRun {
     private enum Event: Sendable {
-        case response(PageProbeQueue.Entry, Result<PageProbeResponse, WebFault>)
+        case response(LinkProbeQueue.Entry, Result<LinkProbeResponse, WebFault>)
         /// The time at which a host may get its next request.
         case ready(ContinuousClock.Instant)
         /// The interval since the last report is over: store and report the results.
@@ -23,10 +23,10 @@ struct LinkCheckRun {
     /// More links are read from the store while fewer URLs than `window` wait and fewer results than `maximumFindings` are to be reported.
     private static let (window, maximumFindings) = (2_000, 10_000)
 
-    private let checker: PageProbeSender
+    private let checker: LinkProbeSender
     private let store: HexStore
     private var source: MineLinkSource
-    private var queue: PageProbeQueue
+    private var queue: LinkProbeQueue
     private var addresses: [Int: Address] = [:]
     private var nextID = 0
     private var result = MineCheckResult()
@@ -34,11 +34,11 @@ struct LinkCheckRun {
     private var results: [LinkCheckResult] = []
     private var findings: [CheckedLinkJSON] = []
 
-    init(_ checker: PageProbeSender, _ source: MineLinkSource, in store: HexStore) {
+    init(_ checker: LinkProbeSender, _ source: MineLinkSource, in store: HexStore) {
         self.checker = checker
         self.store = store
         self.source = source
-        queue = PageProbeQueue(pause: checker.pause)
+        queue = LinkProbeQueue(pause: checker.pause)
     }
 
     /// Checks the links.
@@ -52,7 +52,7 @@ struct LinkCheckRun {
             group.addTask { [interval = checker.interval] in try await Self.sleep(interval) }
             while true {
                 try await readMore()
-                requests: while inFlight < PageProbeSender.concurrency {
+                requests: while inFlight < LinkProbeSender.concurrency {
                     switch queue.next(now: .now) {
                     case .request(let entry):
                         inFlight += 1
@@ -91,7 +91,7 @@ struct LinkCheckRun {
         return .report
     }
 
-    private static func send(_ entry: PageProbeQueue.Entry, _ checker: PageProbeSender) async throws -> Event {
+    private static func send(_ entry: LinkProbeQueue.Entry, _ checker: LinkProbeSender) async throws -> Event {
         do {
             return .response(entry, .success(try await checker.response(to: entry.probe)))
         } catch let fault as WebFault {
@@ -106,30 +106,30 @@ struct LinkCheckRun {
             let links = try await source.next(in: store)
             for (url, links) in Dictionary(grouping: links, by: \.urlBytes) {
                 let address = Address(url: String(decoding: url, as: UTF8.self), positions: links.map(\.position))
-                guard let probe = PageProbe(address.url) else {
+                guard let probe = LinkProbe(address.url) else {
                     end(address, .skipped(.notWeb))
                     continue
                 }
                 addresses[nextID] = address
-                enqueue(PageProbeQueue.Entry(id: nextID, probe: probe))
+                enqueue(LinkProbeQueue.Entry(id: nextID, probe: probe))
                 nextID += 1
             }
         }
     }
 
-    private mutating func enqueue(_ entry: PageProbeQueue.Entry) {
+    private mutating func enqueue(_ entry: LinkProbeQueue.Entry) {
         if let reason = queue.add(entry, now: .now) { end(entry.id, .unclear(reason, status: nil)) }
     }
 
-    private mutating func handle(_ response: Result<PageProbeResponse, WebFault>, of entry: PageProbeQueue.Entry) {
+    private mutating func handle(_ response: Result<LinkProbeResponse, WebFault>, of entry: LinkProbeQueue.Entry) {
         let host = entry.probe.target.host
         var wait = Duration.zero
         var entry = entry
-        var step: PageProbe.Step
+        var step: LinkProbe.Step
         var failure: LinkCheckReason?
         switch response {
         case .success(let response): step = entry.probe.step(after: response)
-        case .failure(let fault): step = .end(PageProbe.result(after: fault))
+        case .failure(let fault): step = .end(LinkProbe.result(after: fault))
         }
         if case .wait(let time) = step { (wait, step) = (time, .request) }
         if case .end(.unclear(let reason, _)) = step, Self.failures.contains(reason) { failure = reason }
@@ -144,11 +144,11 @@ struct LinkCheckRun {
     /// Reasons that concern the host, not the page.
     private static let failures: Set<LinkCheckReason> = [.busy, .noAddress, .unreachable, .timeout, .tls]
 
-    private mutating func end(_ id: Int, _ result: PageProbe.Result) {
+    private mutating func end(_ id: Int, _ result: LinkProbe.Result) {
         if let address = addresses.removeValue(forKey: id) { end(address, result) }
     }
 
-    private mutating func end(_ address: Address, _ result: PageProbe.Result) {
+    private mutating func end(_ address: Address, _ result: LinkProbe.Result) {
         let links = address.positions.count
         func report(_ state: CheckedLinkJSON.State, _ status: Int?, _ reason: LinkCheckReason? = nil) {
             findings += address.positions.map {

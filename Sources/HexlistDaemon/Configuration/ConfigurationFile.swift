@@ -39,7 +39,7 @@ struct ConfigurationFile {
     }
 
     /// The location of an entry, such as `config.yaml, line 3`.
-    func place(_ line: Int?) -> String { line.map { "\(path), line \($0)" } ?? path }
+    func location(_ line: Int?) -> String { line.map { "\(path), line \($0)" } ?? path }
 
     private mutating func flatten(_ mapping: Node.Mapping, prefix: String, depth: Int) throws(HexlistError) {
         for (key, value) in mapping {
@@ -74,7 +74,7 @@ struct ConfigurationFile {
     }
 
     private func fault(_ text: String, line: Int?) -> HexlistError {
-        HexlistError(.configuration, "\(place(line)): \(text).", hint: "Correct it, or move the file away to get the defaults.")
+        HexlistError(.configuration, "\(location(line)): \(text).", hint: "Correct it, or move the file away to get the defaults.")
     }
 
     private static func isNull(_ node: Node) -> Bool {
@@ -93,8 +93,8 @@ struct ConfigurationFile {
             case .no, .memory, .writer, .emitter, .representer, .dataCouldNotBeDecoded: (nil, "it cannot be read")
             @unknown default: (nil, "it cannot be read")
             }
-        let place = line.map { "\(path), line \($0)" } ?? path
+        let location = line.map { "\(path), line \($0)" } ?? path
         return HexlistError(
-            .configuration, "\(place) is no YAML: \(problem).", hint: "Correct it, or move the file away to get the defaults.")
+            .configuration, "\(location) is no YAML: \(problem).", hint: "Correct it, or move the file away to get the defaults.")
     }
 }

@@ -67,11 +67,11 @@ public struct ConfigurationLoader: Sendable {
         var settings = Settings(name: machineName)
         settings.node.files.downloads = downloadFolder
         for entry in file.entries {
-            guard let key = SettingKey.named(entry.name) else { throw Self.unknown(entry.name, file.place(entry.line)) }
+            guard let key = SettingKey.named(entry.name) else { throw Self.unknown(entry.name, file.location(entry.line)) }
             guard entry.isList == key.isList else {
-                throw Self.notAllowed(key, entry.isList ? "a list" : "`\(entry.texts.joined())`", file.place(entry.line))
+                throw Self.notAllowed(key, entry.isList ? "a list" : "`\(entry.texts.joined())`", file.location(entry.line))
             }
-            try Self.apply(key, entry.texts, from: .file(line: entry.line), file.place(entry.line), to: &settings)
+            try Self.apply(key, entry.texts, from: .file(line: entry.line), file.location(entry.line), to: &settings)
         }
         for key in SettingKey.all {
             if let text = environment[key.variable], !text.isEmpty {
@@ -86,12 +86,12 @@ public struct ConfigurationLoader: Sendable {
     }
 
     /// Sets a key to a value from one of the layers.
-    /// - Parameter place: the description of the source in error messages.
+    /// - Parameter location: the description of the source in error messages.
     private static func apply(
-        _ key: SettingKey, _ texts: [String], from source: Settings.Source, _ place: String, to settings: inout Settings
+        _ key: SettingKey, _ texts: [String], from source: Settings.Source, _ location: String, to settings: inout Settings
     ) throws(HexlistError) {
         guard key.apply(texts, &settings) else {
-            throw notAllowed(key, "`\(texts.joined(separator: ", "))`", place)
+            throw notAllowed(key, "`\(texts.joined(separator: ", "))`", location)
         }
         settings.given[key.name] = Settings.ProvidedValue(texts: texts, source: source)
     }
@@ -121,16 +121,16 @@ public struct ConfigurationLoader: Sendable {
         }
     }
 
-    private static func unknown(_ name: String, _ place: String) -> HexlistError {
+    private static func unknown(_ name: String, _ location: String) -> HexlistError {
         let nearest = NearestName.likely(name, among: SettingKey.all.map(\.name))
         return HexlistError(
-            .configuration, "\(place): there is no key `\(TerminalText.clean(name, columns: 80))`.",
+            .configuration, "\(location): there is no key `\(TerminalText.clean(name, columns: 80))`.",
             hint: nearest.map { "Did you mean `\($0)`?" } ?? "`hexlist config` lists the keys of a running daemon, Docs/Reference.md all.")
     }
 
-    private static func notAllowed(_ key: SettingKey, _ value: String, _ place: String) -> HexlistError {
+    private static func notAllowed(_ key: SettingKey, _ value: String, _ location: String) -> HexlistError {
         HexlistError(
-            .configuration, "\(place): `\(key.name)` cannot be \(TerminalText.clean(value, columns: 80)).",
+            .configuration, "\(location): `\(key.name)` cannot be \(TerminalText.clean(value, columns: 80)).",
             hint: "It takes \(key.allowed).")
     }
 }

@@ -55,7 +55,7 @@ extension Doctor {
         guard let diagnostics else { return [hello] }
         let dialBack = diagnostics.session.dialsBack ? await dialBacks.ask(id, api.node) : .cannotAsk
         // The session is read again, because the peer may have sent another Hello meanwhile.
-        let there = Self.trustThere(await api.node.diagnostics.session(with: id) ?? diagnostics.session, diagnostics.ping, dialBack)
+        let there = Self.peersTrust(await api.node.diagnostics.session(with: id) ?? diagnostics.session, diagnostics.ping, dialBack)
         let trusting = Self.trust(id, trust, there)
         guard there != .blocked else { return [hello, trusting] }  // nothing can be sent either way
         return [hello, trusting, Self.frame(diagnostics.ping)] + [Self.dialBack(dialBack)].compactMap { $0 }
@@ -63,7 +63,7 @@ extension Doctor {
 
     /// Infers whether the peer trusts this machine. The behaviour of the peer counts more than the frame limit it announced: it closes
     /// sessions of machines it blocks, and dials back only for machines it trusts.
-    static func trustThere(_ facts: SessionFacts, _ ping: PingOutcome, _ dialBack: DialBackOutcome) -> Trust {
+    static func peersTrust(_ facts: SessionFacts, _ ping: PingOutcome, _ dialBack: DialBackOutcome) -> Trust {
         if case .ended(_, isBlocked: true) = ping { return .blocked }
         if case .result(let result) = dialBack { return result == .notTrusted ? .stranger : .trusted }
         // Trusted peers get a frame limit of at least 1 MiB (Docs/Protocol.md, "Framing").
@@ -268,14 +268,14 @@ extension Doctor {
     /// Makes the step `peer.trust`.
     /// - Parameters:
     ///   - trust: this machine's trust in the peer.
-    ///   - trustThere: the peer's trust in this machine.
-    static func trust(_ id: PeerID, _ trust: Trust, _ trustThere: Trust) -> DoctorStep {
-        guard trustThere != .blocked else {
+    ///   - peersTrust: the peer's trust in this machine.
+    static func trust(_ id: PeerID, _ trust: Trust, _ peersTrust: Trust) -> DoctorStep {
+        guard peersTrust != .blocked else {
             return DoctorStep(
                 "peer.trust", .failed, "This machine is blocked there: the peer ends every session with it, and takes nothing from it.",
                 advice: ["On the other machine: `hexlist peer unblock PEER`, PEER being this one."])
         }
-        let isTrustedThere = trustThere == .trusted
+        let isTrustedThere = peersTrust == .trusted
         let here =
             switch trust {
             case .trusted: "It is trusted here"

@@ -248,7 +248,7 @@ final class Devices {
     private func record(_ type: EventType, _ fingerprint: Fingerprint, _ node: isolated Node) {
         let peer = fingerprint.peerID
         let isTrusted = node.registry.devices[peer]?.trust == .trusted
-        node.events.record(type, peer: peer, from: isTrusted ? .comings(of: peer) : .strangers, node)
+        node.events.record(type, peer: peer, from: isTrusted ? .peerPresence(of: peer) : .strangers, node)
         node.watchers.notify()
     }
 

@@ -152,7 +152,7 @@ final class RouteSender: @unchecked Sendable {
             conflicts[peer] = node.clocks.now + Self.conflictTime
             if isNew {
                 node.logger.warning("two machines post letters with one identity", metadata: ["peer.id": "\(peer)"])
-                node.events.record(.conflictIdentity, peer: peer, data: [:], from: .comings(of: peer), node)
+                node.events.record(.conflictIdentity, peer: peer, data: [:], from: .peerPresence(of: peer), node)
             }
         }
         boots[peer] = history

@@ -157,7 +157,7 @@ extension StoreReader {
         return try transfers(ids).reversed()
     }
 
-    /// Returns a page of pending transfers, oldest first.
+    /// Returns a page of waiting transfers, oldest first.
     /// - Parameter after: the last id of the previous page; 0 for the first page.
     public func waitingTransfers(after: Int64 = 0, limit: Int = 1_000) throws -> Page<TransferRow> {
         let (rows, hasMore) = try page(

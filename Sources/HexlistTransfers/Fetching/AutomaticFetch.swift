@@ -122,14 +122,14 @@ extension FileTransfers {
     public nonisolated func fetchAutomatically(from peer: PeerID) { assumeIsolated { $0.lookForFiles(of: peer) } }
 
     private func lookForFiles(of peer: PeerID) {
-        guard !isStopping, fetching.beginLook(peer) else { return }
+        guard !isStopping, fetching.beginScan(peer) else { return }
         let fetch = AutomaticFetch(
             store: store, pool: pool, own: id, peer: peer, maximumPoolBytes: configuration.cacheBytes,
             downloads: configuration.downloads, now: clocks.milliseconds)
         transport.fileThreads.run(on: eventLoop) { try fetch.examineNextHexes() }.whenComplete { [weak self] result in
             guard let self else { return }
             assumeIsolated { transfers in
-                var isMore = transfers.fetching.endLook(peer)
+                var isMore = transfers.fetching.endScan(peer)
                 switch result {
                 case .success(let (added, hasMore)):
                     if !added.isEmpty { transfers.fetching.add(added, force: false, transfers) }

@@ -89,8 +89,8 @@ final class FileConnections {
     }
 
     /// Passes to `done` the connection that small files in one slot of the queue share.
-    func share(_ run: TransferAttemptID, _ place: Int, of peer: PeerID, _ host: isolated FileTransfers, _ done: @escaping Connected) {
-        shared.join(run, place, of: peer, host, done)
+    func share(_ run: TransferAttemptID, _ slot: Int, of peer: PeerID, _ host: isolated FileTransfers, _ done: @escaping Connected) {
+        shared.join(run, slot, of: peer, host, done)
     }
 
     /// Ends the use of a shared connection by an attempt.

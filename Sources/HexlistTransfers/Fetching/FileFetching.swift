@@ -27,7 +27,7 @@ final class FileFetching {
     /// Rows to write together after a batch of files got their final names; `nil` outside of such a batch.
     private var gathered: [TransferRow]?
     /// The peers whose new hexes are being scanned, and whether another scan must follow.
-    private var looks: [PeerID: Bool] = [:]
+    private var scans: [PeerID: Bool] = [:]
     private let timer: DeadlineTimer
     private let noticeTimer: DeadlineTimer
     private var noticedAt: ContinuousClock.Instant
@@ -136,15 +136,15 @@ final class FileFetching {
 
     /// Starts a scan of a peer's new hexes, or schedules another one if a scan is in progress.
     /// - Returns: whether the caller should scan now.
-    func beginLook(_ peer: PeerID) -> Bool {
-        let isUnderWay = looks[peer] != nil
-        looks[peer] = isUnderWay
+    func beginScan(_ peer: PeerID) -> Bool {
+        let isUnderWay = scans[peer] != nil
+        scans[peer] = isUnderWay
         return !isUnderWay
     }
 
     /// Ends a scan of a peer's new hexes.
     /// - Returns: whether another scan must follow.
-    func endLook(_ peer: PeerID) -> Bool { looks.removeValue(forKey: peer) ?? false }
+    func endScan(_ peer: PeerID) -> Bool { scans.removeValue(forKey: peer) ?? false }
 
     // MARK: Peers
 
@@ -179,11 +179,11 @@ final class FileFetching {
         var leaving: [TransferAttemptID] = []
         for action in actions {
             switch action {
-            case .start(let id, let run, _, let place):
+            case .start(let id, let run, _, let slot):
                 if let row = transfers.row(id) {
-                    start(row, run, place, host)
+                    start(row, run, slot, host)
                 } else {
-                    loading[run] = place
+                    loading[run] = slot
                     toRead[id] = run
                 }
             case .stop(let run):
@@ -227,12 +227,12 @@ final class FileFetching {
     /// Starts an attempt after its row was read, or ends it.
     /// - Parameter isLost: whether a missing row is no longer in the store; otherwise the read failed and can be repeated.
     private func hasRead(_ row: TransferRow?, _ run: TransferAttemptID, isLost: Bool, _ host: isolated FileTransfers) {
-        guard let place = loading.removeValue(forKey: run), !host.isStopping else { return }
+        guard let slot = loading.removeValue(forKey: run), !host.isStopping else { return }
         guard let row else { return carryOut(queue.ended(run, isLost ? .final : .diskFull, now: host.clocks.now), host) }
-        start(row, run, place, host)
+        start(row, run, slot, host)
     }
 
-    private func start(_ stored: TransferRow, _ run: TransferAttemptID, _ place: TransferQueue.Slot, _ host: isolated FileTransfers) {
+    private func start(_ stored: TransferRow, _ run: TransferAttemptID, _ slot: TransferQueue.Slot, _ host: isolated FileTransfers) {
         guard !host.isStopping else { return carryOut(queue.ended(run, .final, now: host.clocks.now), host) }
         var row = stored
         row.attempts += 1
@@ -256,7 +256,7 @@ final class FileFetching {
         }
         let peer = row.peer
         let fileRun = PeerFetch(
-            run, row, link, sharesConnection: place.isShared, with: dependencies,
+            run, row, link, sharesConnection: slot.isShared, with: dependencies,
             progressed: { [weak host] run in host?.assumeIsolated { $0.fetching.progressed(run, $0) } },
             arrived: { [weak host] run, content in host?.assumeIsolated { $0.fetching.small.write(run, content, $0) } },
             whole: { [weak host] run, file, free in host?.assumeIsolated { $0.fetching.isWhole(run, file, free, $0) } },
@@ -264,8 +264,8 @@ final class FileFetching {
         runs[run] = fileRun
         fileRun.start { [weak host] done in
             host?.assumeIsolated { host in
-                guard place.isShared else { return host.connections.connect(to: peer, host, done) }
-                host.connections.share(run, place.number, of: peer, host, done)
+                guard slot.isShared else { return host.connections.connect(to: peer, host, done) }
+                host.connections.share(run, slot.number, of: peer, host, done)
             }
         }
     }

@@ -15,14 +15,14 @@ final class SharedConnections {
     }
 
     private var lines: [Int: Line] = [:]
-    private var used: [TransferAttemptID: (place: Int, line: Line)] = [:]
+    private var used: [TransferAttemptID: (slot: Int, line: Line)] = [:]
 
     /// Passes the connection of this slot to `done`, opening one if necessary.
-    func join(_ run: TransferAttemptID, _ place: Int, of peer: PeerID, _ host: isolated FileTransfers, _ done: @escaping Connected) {
-        let line = lines[place] ?? Line()
-        lines[place] = line
+    func join(_ run: TransferAttemptID, _ slot: Int, of peer: PeerID, _ host: isolated FileTransfers, _ done: @escaping Connected) {
+        let line = lines[slot] ?? Line()
+        lines[slot] = line
         line.users += 1
-        used[run] = (place, line)
+        used[run] = (slot, line)
         if let connection = line.connection, connection.isOpen { return done(.success(connection)) }
         line.waiting.append(done)
         guard line.waiting.count == 1 else { return }
@@ -41,10 +41,10 @@ final class SharedConnections {
     /// Ends the use of the connection by an attempt.
     /// - Returns: the connection, if no other attempt uses it.
     func leave(_ run: TransferAttemptID) -> FileClientConnection? {
-        guard let (place, line) = used.removeValue(forKey: run) else { return nil }
+        guard let (slot, line) = used.removeValue(forKey: run) else { return nil }
         line.users -= 1
         guard line.users == 0 else { return nil }
-        if lines[place] === line { lines[place] = nil }
+        if lines[slot] === line { lines[slot] = nil }
         return line.connection
     }
 

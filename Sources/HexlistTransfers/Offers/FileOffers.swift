@@ -10,7 +10,7 @@ public import NIOCore
 import Synchronization
 
 /// The files of an offer that are offered as copies, which do not change while the offer lasts.
-public enum OfferCopying: Sendable {
+public enum OfferCopyPolicy: Sendable {
     case never, always
     /// All files are copied if they have at most `files.copyBelow` bytes together and the disk has space.
     case ifSmall
@@ -31,7 +31,7 @@ public struct FileOffers: Sendable {
     /// - Throws: `HexlistError` `badRequest` for a file that cannot be offered, `storageFull` if there is no room for a copy; then no file
     ///   is offered.
     public func offer(
-        _ paths: [String], to peers: [PeerID], copying: OfferCopying = .never, protecting folders: [String],
+        _ paths: [String], to peers: [PeerID], copying: OfferCopyPolicy = .never, protecting folders: [String],
         progress: @escaping @Sendable (OfferProgress) -> Void
     ) async throws -> OfferResult {
         let plan = try await offer(to: peers, copying: copying, progress) { try OfferPlan(paths, protecting: folders) }
@@ -47,7 +47,7 @@ public struct FileOffers: Sendable {
     ///   `leftOut`.
     /// - Throws: the same errors as `offer`; `notFound` for a missing hex.
     public func reoffer(
-        _ hex: Int64, to peers: [PeerID], copying: OfferCopying = .never, protecting folders: [String],
+        _ hex: Int64, to peers: [PeerID], copying: OfferCopyPolicy = .never, protecting folders: [String],
         progress: @escaping @Sendable (OfferProgress) -> Void
     ) async throws -> OfferResult {
         guard var content = try await store.read({ try $0.hex(hex) })?.content else { throw HexlistError.noHex(hex) }
@@ -72,7 +72,7 @@ public struct FileOffers: Sendable {
 
     /// - Parameter makePlan: finds the files to offer; called on another thread.
     private func offer(
-        to peers: [PeerID], copying: OfferCopying, _ progress: @escaping @Sendable (OfferProgress) -> Void,
+        to peers: [PeerID], copying: OfferCopyPolicy, _ progress: @escaping @Sendable (OfferProgress) -> Void,
         _ makePlan: @escaping @Sendable () throws -> OfferPlan
     ) async throws -> OfferPlan {
         let (minimumFree, smallBytes) = try await transfers.copyLimits(sendingTo: peers)

@@ -49,7 +49,7 @@ struct LocalCopies: Sendable {
     /// Returns the local files in the order of `wanted`, with an empty path for each missing one; `nil` if all are missing. Blocks.
     func plan() throws -> OfferPlan? {
         let found = try zip(wanted, localFiles()).map { file, found in
-            found ?? OfferPlan.Found(path: "", name: file.name, digest: file.sha256, mayGo: false)
+            found ?? OfferPlan.Found(path: "", name: file.name, digest: file.sha256, isTemporary: false)
         }
         return found.allSatisfy(\.path.isEmpty) ? nil : try OfferPlan(found)
     }
@@ -70,16 +70,16 @@ struct LocalCopies: Sendable {
         if file.link.peer == own, case .offer(let id, _) = file.link.target,
             let row = try store.readSync({ try $0.offer(id.bytes) })
         {
-            return OfferPlan.Found(path: row.path, name: row.name, digest: row.sha256, mayGo: row.path.hasPrefix(copies.path + "/"))
+            return OfferPlan.Found(path: row.path, name: row.name, digest: row.sha256, isTemporary: row.path.hasPrefix(copies.path + "/"))
         }
         for row in fetched {
             guard let name = row.finalName, case let path = HexlistPaths.join(row.folder, name), isSame(path, row),
                 (try? protected.check(path)) != nil
             else { continue }
-            return OfferPlan.Found(path: path, name: file.name, digest: file.sha256 ?? row.sha256, mayGo: false)
+            return OfferPlan.Found(path: path, name: file.name, digest: file.sha256 ?? row.sha256, isTemporary: false)
         }
         guard let digest = file.sha256, let (_, pooled) = pool.open(digest, from: file.link.peer) else { return nil }
-        return OfferPlan.Found(path: pool.path(of: pooled), name: file.name, digest: digest, mayGo: true)
+        return OfferPlan.Found(path: pool.path(of: pooled), name: file.name, digest: digest, isTemporary: true)
     }
 
     /// Whether the file that a transfer saved still exists: same device, inode and size.

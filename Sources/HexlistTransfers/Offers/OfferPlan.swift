@@ -29,12 +29,12 @@ struct OfferPlan {
         var row: OfferRow?
     }
 
-    /// A file on this machine that a link refers to. `mayGo` says that it may be deleted at any time, so a copy is offered instead.
+    /// A file on this machine that a link refers to. `isTemporary` says that it may be deleted at any time, so a copy is offered instead.
     struct Found {
         var path: String
         var name: String
         var digest: [UInt8]?
-        var mayGo: Bool
+        var isTemporary: Bool
     }
 
     /// The folder of copies, and the files to copy. Files that may be deleted at any time are always copied.
@@ -176,7 +176,7 @@ struct OfferPlan {
         for index in files.indices {
             guard let identity = opened[index] else { continue }
             let wanted = files[index]
-            let mustCopy = copies.isForAll || wanted.found?.mayGo ?? false
+            let mustCopy = copies.isForAll || wanted.found?.isTemporary ?? false
             let isCopy = mustCopy || (step.size <= copies.below && hasRoom)
             if !isCopy, var row = try known(wanted.path, identity.description) {
                 row.ends = ends

@@ -213,7 +213,7 @@ final class FileServing {
             host.store.submitRead({ reader in try shares.map { try reader.share($0.name, for: peer) } }) { [host] result in
                 host.onLoop { host in
                     guard case .success(let now) = result, host.serving.sharesInUse[key] == shares else { return }
-                    if zip(now, shares).allSatisfy({ now, share in now?.leadsWhere(share) ?? false }) { return }
+                    if zip(now, shares).allSatisfy({ now, share in now?.givesSameAccess(as: share) ?? false }) { return }
                     host.serving.connections[key]?.abort()
                 }
             }
@@ -223,7 +223,7 @@ final class FileServing {
 
 extension ShareRow {
     /// Whether both shares give access to the same files.
-    fileprivate func leadsWhere(_ other: ShareRow) -> Bool { PeerText.areEqual(path, other.path) && showsHidden == other.showsHidden }
+    fileprivate func givesSameAccess(as other: ShareRow) -> Bool { PeerText.areEqual(path, other.path) && showsHidden == other.showsHidden }
 }
 
 /// Forwards the requests of one connection to `FileServing`.

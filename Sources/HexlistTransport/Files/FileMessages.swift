@@ -114,9 +114,9 @@ public enum FileLimits {
     public static let togetherBytes: Int64 = 128 << 10
     /// Maximum size of a file that is read into memory whole, to build its response together with others.
     public static let heldBytes: Int64 = 64 << 10
-    /// Bytes of a file that are read at once.
+    /// Maximum number of bytes of a file that are read and sent as one piece.
     static let pieceBytes = 128 << 10
-    /// Maximum chunks of a response in memory.
+    /// Maximum number of pieces of a response in memory.
     static let pieces = 4
     /// Maximum received bytes of a file that wait to be written to disk, less those of one socket read.
     static let waitingBytes = (1 << 20) - readBytes

@@ -127,7 +127,7 @@ struct TextReader {
         return Text(slice: TextSlice(arena: first..<arena.count), form: wasRepaired ? .repaired : .plain)
     }
 
-    /// The text of a scanned string.
+    /// Returns the text of a scanned string, with escapes decoded.
     mutating func text(_ json: JSONScanner, _ start: Int, _ stop: Int, hasEscapes: Bool) -> Text {
         hasEscapes ? unescaped(json, start, stop) : Text(slice: json.slice(start, stop), form: .plain)
     }

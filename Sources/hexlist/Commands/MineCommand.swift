@@ -192,7 +192,7 @@ struct MineAddCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let check: LinkCheck = raw ? .raw : guess ? .guess : .scheme
+        let check: TypedLinkCheck = raw ? .raw : guess ? .guess : .scheme
         let color = raw ? color : try ColorInput.parse(color)
         let typed = try TypedText(links, check)
         let given = typed.links + (try from.map { try LinkInput.read(from: $0, check) } ?? [])

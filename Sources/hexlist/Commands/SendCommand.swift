@@ -317,7 +317,7 @@ struct SendCommand: AsyncParsableCommand {
     /// Returns the hex that the user typed, without files; `nil` if a stored hex is forwarded.
     private func typed(_ clipboard: String?) throws -> HexInput? {
         guard hex == nil else { return nil }
-        let check: LinkCheck = raw ? .raw : guess ? .guess : .scheme
+        let check: TypedLinkCheck = raw ? .raw : guess ? .guess : .scheme
         let color = raw ? color : try ColorInput.parse(color)
         let words = raw ? links : links.filter { !FileArgument.isPath($0) }
         if !raw { for word in words { try FileArgument.refuseBareName(word) } }

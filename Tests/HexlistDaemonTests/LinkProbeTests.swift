@@ -5,7 +5,7 @@ import Testing
 
 @testable import HexlistDaemon
 
-@Suite("Checks of pages") struct PageProbeTests {
+@Suite("Checks of pages") struct LinkProbeTests {
     /// One response, or the lack of one.
     private enum Reply {
         case status(Int, location: String? = nil, retryAfter: String? = nil)
@@ -14,15 +14,15 @@ import Testing
 
     /// Feeds replies to a probe until it ends.
     /// - Returns: the result, and the requests and waits that led to it.
-    private func run(_ url: String, _ replies: [Reply]) -> (result: PageProbe.Result?, steps: [String]) {
-        guard var probe = PageProbe(url) else { return (nil, []) }
+    private func run(_ url: String, _ replies: [Reply]) -> (result: LinkProbe.Result?, steps: [String]) {
+        guard var probe = LinkProbe(url) else { return (nil, []) }
         var steps: [String] = []
         for reply in replies {
             steps.append("\(probe.method) \(probe.target.authority)\(probe.target.resource)")
             switch reply {
-            case .fault(let fault): return (PageProbe.result(after: fault), steps)
+            case .fault(let fault): return (LinkProbe.result(after: fault), steps)
             case .status(let status, let location, let retryAfter):
-                switch probe.step(after: PageProbeResponse(status: status, location: location, retryAfter: retryAfter)) {
+                switch probe.step(after: LinkProbeResponse(status: status, location: location, retryAfter: retryAfter)) {
                 case .request: break
                 case .wait(let time): steps.append("wait \(time.components.seconds)")
                 case .end(let result): return (result, steps)
@@ -34,7 +34,7 @@ import Testing
 
     @Test("a page is dead only if GET says so; refusals and faults are unclear")
     func results() {
-        let cases: [([Reply], PageProbe.Result, Int)] = [
+        let cases: [([Reply], LinkProbe.Result, Int)] = [
             ([.status(200)], .reachable(status: 200), 1), ([.status(204)], .reachable(status: 204), 1),
             ([.status(304)], .reachable(status: 304), 1), ([.status(302)], .reachable(status: 302), 1),
             ([.status(405), .status(200)], .reachable(status: 200), 2), ([.status(404), .status(200)], .reachable(status: 200), 2),
@@ -88,15 +88,15 @@ import Testing
     }
 
     @Test("links that are no web pages are not requested", arguments: ["mailto:a@b.example", "ftp://a.example/", "https://", "x", ""])
-    func others(url: String) { #expect(PageProbe(url) == nil) }
+    func others(url: String) { #expect(LinkProbe(url) == nil) }
 }
 
-@Suite("Order of checks") struct PageProbeQueueTests {
+@Suite("Order of checks") struct LinkProbeQueueTests {
     private let start = ContinuousClock.now
-    private var queue = PageProbeQueue(pause: .seconds(1))
+    private var queue = LinkProbeQueue(pause: .seconds(1))
 
-    private func entry(_ id: Int, _ host: String) throws -> PageProbeQueue.Entry {
-        PageProbeQueue.Entry(id: id, probe: try #require(PageProbe("https://\(host)/\(id)")))
+    private func entry(_ id: Int, _ host: String) throws -> LinkProbeQueue.Entry {
+        LinkProbeQueue.Entry(id: id, probe: try #require(LinkProbe("https://\(host)/\(id)")))
     }
 
     /// The id of the next entry; -1 for a wait, `nil` for none.

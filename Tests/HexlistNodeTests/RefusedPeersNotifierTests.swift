@@ -24,13 +24,13 @@ struct CapacityNotifierTests {
             await host.run { host in
                 host.registry.set([friend])
                 host.here = Set(Self.strangers).union([friend.peer])
-                host.capacityNotifier.refused = Set(Self.strangers.prefix(10)).union([friend.peer])
-                host.capacityNotifier.mayAcceptMore(host)
-                host.capacityNotifier.mayAcceptMore(host)
+                host.refusedPeersNotifier.refused = Set(Self.strangers.prefix(10)).union([friend.peer])
+                host.refusedPeersNotifier.mayAcceptMore(host)
+                host.refusedPeersNotifier.mayAcceptMore(host)
             }
             #expect(await host.dialled.count == CapacityNotificationSlots.atOnce)
             #expect(await host.dialled.first == friend.peer)
-            #expect(await host.run { $0.capacityNotifier.capacityEpoch } == 2)
+            #expect(await host.run { $0.refusedPeersNotifier.capacityEpoch } == 2)
         }
     }
 
@@ -40,16 +40,16 @@ struct CapacityNotifierTests {
             let (here, away) = (Self.strangers[0], Self.strangers[1])
             await host.run { host in
                 host.here = [here]
-                host.capacityNotifier.refused = [here, away]
-                host.capacityNotifier.mayAcceptMore(host)
+                host.refusedPeersNotifier.refused = [here, away]
+                host.refusedPeersNotifier.mayAcceptMore(host)
             }
             #expect(await host.dialled == [here])
-            #expect(await host.run { $0.capacityNotifier.pending } == [here: .now, away: .later])
+            #expect(await host.run { $0.refusedPeersNotifier.pending } == [here: .now, away: .later])
             await host.failDials()
-            #expect(await host.run { $0.capacityNotifier.pending } == [here: .later, away: .later])
-            #expect(await host.run { host in (0..<2).map { _ in host.capacityNotifier.take(here) } } == [true, false])
-            await host.run { $0.capacityNotifier.forget(away) }
-            #expect(await host.run { $0.capacityNotifier.take(away) } == false)
+            #expect(await host.run { $0.refusedPeersNotifier.pending } == [here: .later, away: .later])
+            #expect(await host.run { host in (0..<2).map { _ in host.refusedPeersNotifier.take(here) } } == [true, false])
+            await host.run { $0.refusedPeersNotifier.forget(away) }
+            #expect(await host.run { $0.refusedPeersNotifier.take(away) } == false)
         }
     }
 
@@ -58,11 +58,11 @@ struct CapacityNotifierTests {
         try await StandIn.with { host in
             let pending = await host.run { host in
                 host.registry.set([friend])
-                host.capacityNotifier.notifyLater(friend.peer, host)
-                for peer in Self.strangers { host.capacityNotifier.notifyLater(peer, host) }
-                return Set(host.capacityNotifier.pending.keys)
+                host.refusedPeersNotifier.notifyLater(friend.peer, host)
+                for peer in Self.strangers { host.refusedPeersNotifier.notifyLater(peer, host) }
+                return Set(host.refusedPeersNotifier.pending.keys)
             }
-            #expect(pending.count == CapacityNotifier.strangerLimit + 1)
+            #expect(pending.count == RefusedPeersNotifier.strangerLimit + 1)
             #expect(pending.isSuperset(of: [friend.peer, Self.strangers[99]]))
         }
     }
@@ -76,9 +76,9 @@ struct CapacityNotifierTests {
                 host.registry.set([blocked])
                 host.here = [blocked.peer, Self.strangers[0]]
                 host.inConflict = [Self.strangers[0]]
-                host.capacityNotifier.refused = host.here
-                host.capacityNotifier.mayAcceptMore(host)
-                return host.capacityNotifier.pending
+                host.refusedPeersNotifier.refused = host.here
+                host.refusedPeersNotifier.mayAcceptMore(host)
+                return host.refusedPeersNotifier.pending
             }
             #expect(pending.isEmpty)
             #expect(await host.dialled.isEmpty)

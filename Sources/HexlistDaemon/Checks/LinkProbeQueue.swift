@@ -2,13 +2,13 @@ import HexlistAPI
 
 /// Decides which probe sends its next request: one request at a time to each host, with a pause between two, and the host that has waited
 /// longest first. Time is passed in.
-struct PageProbeQueue {
+struct LinkProbeQueue {
     typealias Instant = ContinuousClock.Instant
 
     /// A probe, with the number by which the caller identifies its URL.
     struct Entry: Sendable, Equatable {
         var id: Int
-        var probe: PageProbe
+        var probe: LinkProbe
     }
 
     enum Next: Sendable, Equatable {

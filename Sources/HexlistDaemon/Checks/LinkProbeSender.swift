@@ -4,7 +4,7 @@ import NIOCore
 
 /// Sends the requests of a check of links, under the same rules as `TitleFetcher`: to allowed addresses only, without cookies.
 /// `LinkCheckRun` decides about the order and stores the results.
-struct PageProbeSender: Sendable {
+struct LinkProbeSender: Sendable {
     /// Maximum number of requests in flight.
     static let concurrency = 4
 
@@ -19,9 +19,9 @@ struct PageProbeSender: Sendable {
     var interval = Duration.seconds(1)
 
     /// Sends one request.
-    func response(to probe: PageProbe) async throws -> PageProbeResponse {
+    func response(to probe: LinkProbe) async throws -> LinkProbeResponse {
         let addresses = try await client.addresses(of: probe.target, allowing: isAllowed)
         return try await client.send(
-            probe.method, probe.target, toOneOf: addresses, until: .now() + time, reader: PageProbeResponse())
+            probe.method, probe.target, toOneOf: addresses, until: .now() + time, reader: LinkProbeResponse())
     }
 }

@@ -5,7 +5,7 @@ import NIOCore
 
 /// The requests that find out whether the page of a link exists: HEAD, then GET if the server refuses HEAD; redirects lead to further
 /// requests. Pure: the caller sends the requests.
-struct PageProbe: Sendable, Equatable {
+struct LinkProbe: Sendable, Equatable {
     enum Result: Sendable, Equatable {
         case reachable(status: Int)
         /// The server replied 404 or 410, also to GET.
@@ -41,7 +41,7 @@ struct PageProbe: Sendable, Equatable {
     }
 
     /// Returns the step after a response.
-    mutating func step(after response: PageProbeResponse) -> Step {
+    mutating func step(after response: LinkProbeResponse) -> Step {
         let status = response.status
         if let location = response.location {
             redirects += 1
@@ -83,11 +83,11 @@ struct PageProbe: Sendable, Equatable {
 }
 
 /// The header of a response to a probe. The body is not read.
-struct PageProbeResponse: WebResponseReader, Equatable {
+struct LinkProbeResponse: WebResponseReader, Equatable {
     private(set) var status = 0
     /// The address to which the response redirects; `nil` if it does not.
     private(set) var location: String?
-    /// The seconds after which the server accepts requests again. A date counts as longer than `PageProbe.maximumWait`.
+    /// The seconds after which the server accepts requests again. A date counts as longer than `LinkProbe.maximumWait`.
     private(set) var retryAfter: Int?
 
     init() {}

@@ -6,9 +6,9 @@ import HexlistTransport
 import HexlistWire
 import NIOCore
 
-/// The parts of a node that a `CapacityNotifier` uses.
+/// The parts of a node that a `RefusedPeersNotifier` uses.
 protocol CapacityNotifierHost: EventLoopActor {
-    var capacityNotifier: CapacityNotifier { get }
+    var refusedPeersNotifier: RefusedPeersNotifier { get }
     var registry: PeerRegistry { get }
     func isVerified(_ peer: PeerID) -> Bool
     /// Whether deliveries to the peer are held back because of an identity conflict.
@@ -27,7 +27,7 @@ protocol CapacityNotifierHost: EventLoopActor {
 
 /// When the node may accept more than before, sends another Hello to the peers that it refused temporarily, so that they need not wait for
 /// `retryAfter` (Docs/Protocol.md, "Refusals").
-final class CapacityNotifier {
+final class RefusedPeersNotifier {
     /// Maximum number of strangers in `refused`, and of strangers with a notice `later`. Further strangers get no notice and wait for
     /// `retryAfter`. Trusted peers are not limited, because the user chose them.
     static let strangerLimit = 64
@@ -117,9 +117,9 @@ final class CapacityNotifier {
                 continue
             }
             host.dial(peer, endpoints) { host, connected in
-                host.capacityNotifier.slots.ended()
-                if !connected { host.capacityNotifier.peerLeft(peer, host) }
-                host.capacityNotifier.dial(host)
+                host.refusedPeersNotifier.slots.ended()
+                if !connected { host.refusedPeersNotifier.peerLeft(peer, host) }
+                host.refusedPeersNotifier.dial(host)
             }
         }
     }

@@ -1,7 +1,7 @@
 import HexlistModel
 
 /// Validates typed links before they are sent. Receivers accept any text as a link, so a typo would otherwise be delivered.
-enum LinkCheck {
+enum TypedLinkCheck {
     /// Accept only links with a scheme.
     case scheme
     /// Accept also bare host names, and add `https://` to them.

@@ -9,7 +9,7 @@ import Testing
 
 @testable import HexlistDaemon
 
-@Suite("Checks of links", .timeLimit(.minutes(10))) struct PageProbeSenderTests {
+@Suite("Checks of links", .timeLimit(.minutes(10))) struct LinkProbeSenderTests {
     /// Runs `body` with a daemon, a web server that it may contact, and one that it may not.
     private func withServer(
         _ answer: @escaping @Sendable (_ resource: String, _ forbiddenPort: Int) -> RawWebServer.Answer,
