@@ -16,6 +16,7 @@ final class DeviceServerConnection: ChannelDuplexHandler {
 
     private let certificate: DeviceCertificate
     private let remoteAddress: IPAddress
+    private let drop: () -> Void
     private var receive: ((DeviceExchange) -> Void)?
     private var context: ChannelHandlerContext?
     private var exchange: DeviceExchange?
@@ -29,10 +30,15 @@ final class DeviceServerConnection: ChannelDuplexHandler {
     private var isDraining = false
     private var timer: Scheduled<Void>?
 
-    /// - Parameter receive: called with each request.
-    init(certificate: DeviceCertificate, remoteAddress: IPAddress, _ receive: @escaping (DeviceExchange) -> Void) {
+    /// - Parameters:
+    ///   - drop: closes the socket immediately.
+    ///   - receive: called with each request.
+    init(
+        certificate: DeviceCertificate, remoteAddress: IPAddress, drop: @escaping () -> Void, _ receive: @escaping (DeviceExchange) -> Void
+    ) {
         self.certificate = certificate
         self.remoteAddress = remoteAddress
+        self.drop = drop
         self.receive = receive
     }
 
@@ -62,6 +68,9 @@ final class DeviceServerConnection: ChannelDuplexHandler {
     }
 
     func abort() { context?.close(promise: nil) }
+
+    /// Ends a connection whose device continues to send a refused body. TLS would read on until the device answers its close_notify.
+    func dropBody() { drop() }
 
     // MARK: Reading
 
