@@ -67,13 +67,22 @@ class Identity:
 
     @staticmethod
     def create(path, key="rsa"):
-        """Writes an identity such as the app creates. `key`: rsa (2048 bits), ec (P-256) or ed25519."""
-        kind = {"rsa": ["rsa:2048"], "ec": ["ec", "-pkeyopt", "ec_paramgen_curve:P-256"], "ed25519": ["ed25519"]}[key]
+        """Writes an identity such as the app creates. `key`: rsa (2048 bits), ec (P-256), ed25519, or dart: rsa, with the empty names of
+        1.16 and 1.17."""
+        kind = {"ec": ["EC", "-pkeyopt", "ec_paramgen_curve:P-256"], "ed25519": ["ed25519"]}.get(key, ["RSA", "-pkeyopt", "rsa_keygen_bits:2048"])
         with tempfile.TemporaryDirectory() as folder:
-            parts = [os.path.join(folder, name) for name in ("key", "request", "certificate")]
-            run(["req", "-newkey", *kind, "-nodes", "-subj", "/CN=LocalSend User", "-keyout", parts[0], "-out", parts[1]])
-            run(["x509", "-req", "-in", parts[1], "-signkey", parts[0], "-days", "3650", "-out", parts[2]])
-            text = "".join(open(name).read() for name in (parts[0], parts[2]))
+            private, data = os.path.join(folder, "key"), os.path.join(folder, "data")
+            openssl("genpkey", "-algorithm", *kind, "-out", private)
+
+            def sign(body):
+                with open(data, "wb") as file:
+                    file.write(body)
+                return openssl("pkeyutl", "-sign", "-inkey", private, "-rawin", *([] if key == "ed25519" else ["-digest", "sha256"]), "-in", data)
+
+            made = certificate(openssl("pkey", "-in", private, "-pubout", "-outform", "DER"), DART_NAME if key == "dart" else DART_NAME[:1],
+                               sign=sign, algorithm={"ec": ECDSA_SHA256, "ed25519": ED25519}.get(key, RSA_SHA256))
+            with open(private) as file:
+                text = file.read() + ssl.DER_cert_to_PEM_cert(made)
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
             file.write(text)
         return Identity(path)
@@ -83,8 +92,31 @@ class Identity:
         return Identity(path) if os.path.exists(path) else Identity.create(path, key)
 
 
-def run(arguments):
-    subprocess.run(["openssl", *arguments], check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+def openssl(*arguments):
+    return subprocess.run(["openssl", *arguments], check=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout
+
+
+# Object identifiers in DER: sha256WithRSAEncryption, ecdsa-with-SHA256, Ed25519, and the names CN, O, OU, L, ST and C, as the package
+# basic_utils of Dart writes them, empty except for the first one.
+RSA_SHA256, ECDSA_SHA256 = bytes.fromhex("06092a864886f70d01010b0500"), bytes.fromhex("06082a8648ce3d040302")
+ED25519 = bytes.fromhex("06032b6570")
+DART_NAME = [("550403", "LocalSend User")] + [(name, "") for name in ("55040a", "55040b", "550407", "550408", "550406")]
+
+
+def der(tag, *parts):
+    """A value in DER."""
+    content = b"".join(parts)
+    size = len(content)
+    raw = size.to_bytes((size.bit_length() + 7) // 8 or 1, "big")
+    return bytes([tag]) + (raw if size < 128 else bytes([0x80 | len(raw)]) + raw) + content
+
+
+def certificate(public, names, serial=1, sign=lambda body: bytes(64), algorithm=ECDSA_SHA256):
+    """A certificate of version 3 of a public key, all in DER. Without `sign` its own signature is wrong, which hexlistd does not check."""
+    name = der(0x30, *(der(0x31, der(0x30, der(6, bytes.fromhex(kind)), der(0x0c, text.encode()))) for kind, text in names))
+    validity = der(0x30, *(der(0x17, text) for text in (b"200101000000Z", b"491231235959Z")))
+    body = der(0x30, der(0xa0, der(2, b"\2")), der(2, b"\1" + serial.to_bytes(8, "big")), der(0x30, algorithm), name, validity, name, public)
+    return der(0x30, body, der(0x30, algorithm), der(3, b"\0", sign(body)))
 
 
 def is_valid(der, known={}):
@@ -695,7 +727,7 @@ def parser():
         one.add_argument("--alias", default="Pixel 9", help="name that other devices show")
         one.add_argument("--model", default="Pixel 9")
         one.add_argument("--claim", help="announce this fingerprint instead of the own one")
-        one.add_argument("--key", choices=("rsa", "ec", "ed25519"), default="rsa", help="kind of a new key")
+        one.add_argument("--key", choices=("rsa", "ec", "ed25519", "dart"), default="rsa", help="kind of a new key")
         return one
 
     one = part("identity", help="create an identity and print its fingerprint")
