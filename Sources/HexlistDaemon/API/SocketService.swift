@@ -40,6 +40,8 @@ struct SocketService: ServiceLifecycle.Service {
                 } catch {
                     return api.logger.warning("the socket cannot be watched for its removal", metadata: ["error": "\(error)"])
                 }
+                // While its folder is being deleted, the spare socket is deleted as fast as it is bound.
+                if lost !== socket, await !Self.pause() { return }
                 let spare: ControlSocket
                 do {
                     // The spare socket is the only replacement. If it is deleted too, it is bound again.
@@ -69,6 +71,12 @@ struct SocketService: ServiceLifecycle.Service {
                 lost = spare
             }
         }
+    }
+
+    /// Waits a second.
+    /// - Returns: `false` if the daemon stops meanwhile.
+    private static func pause() async -> Bool {
+        await cancelWhenGracefulShutdown { (try? await Task.sleep(for: .seconds(1))) != nil }
     }
 
     private static func logMissing(_ error: any Error, _ logger: Logger) {
