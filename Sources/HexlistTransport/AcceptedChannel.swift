@@ -198,6 +198,8 @@ final class AcceptedChannel: ChannelGateOwner {
         gate?.abort()
     }
 
+    func proved() { if let channel { state.plainSlots.prove(ObjectIdentifier(channel)) } }
+
     func ended() {
         deadline?.cancel()
         deadline = nil

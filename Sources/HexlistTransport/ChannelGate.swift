@@ -8,8 +8,14 @@ protocol ChannelGateOwner: AnyObject {
     /// Called with the first byte of an accepted connection. The handlers for the protocol must follow the gate in the pipeline when this
     /// returns.
     func firstByte(_ byte: UInt8, on channel: any Channel) -> ChannelGate.FirstByte
+    /// Called when a request of plain HTTP on the connection had a valid key or token.
+    func proved()
     /// Called once, when the channel is closed.
     func ended()
+}
+
+extension ChannelGateOwner {
+    func proved() {}
 }
 
 /// The channel handler next to the socket, for the whole life of the channel. Limits the bytes of a handshake, delays handshakes that
@@ -76,6 +82,11 @@ final class ChannelGate: ChannelInboundHandler {
     func channelInactive(context: ChannelHandlerContext) {
         context.fireChannelInactive()
         endOwner()
+    }
+
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        guard event is PlainHTTPSenderProved else { return context.fireUserInboundEventTriggered(event) }
+        owner?.proved()
     }
 
     private func endOwner() {

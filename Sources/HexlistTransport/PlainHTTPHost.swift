@@ -18,8 +18,14 @@ public struct PlainHTTPHost: Sendable {
     public static let none = PlainHTTPHost(isOpen: { false }, serve: { $0.close(promise: nil) })
 }
 
-/// The connection slots of plain HTTP, separate from those of peers. If all are in use, a new address gets a slot of the address that has
-/// most of them, so that a few addresses cannot lock out the others. Performs no IO.
+/// A user event from the server of plain HTTP: a request on this connection had a valid key or token, so the connection keeps its slot.
+public struct PlainHTTPSenderProved: Sendable {
+    public init() {}
+}
+
+/// The connection slots of plain HTTP, separate from those of peers. If all are in use, a new connection gets the slot of another one: the
+/// oldest of the address that has most of them. A connection is proved once it had a valid key or token. Unproved ones lose their slots
+/// first, also if each address has only one, so neither a few nor many addresses can lock out the others. Performs no IO.
 struct PlainHTTPSlots<Connection: Hashable> {
     enum Entry: Equatable {
         case entered
@@ -31,7 +37,7 @@ struct PlainHTTPSlots<Connection: Hashable> {
     private let limit: Int
     private let limitOfAddress: Int
     /// Oldest first.
-    private var slots: [(connection: Connection, network: IPAddress)] = []
+    private var slots: [(connection: Connection, network: IPAddress, isProved: Bool)] = []
 
     /// - Parameters:
     ///   - limit: number of slots.
@@ -45,12 +51,23 @@ struct PlainHTTPSlots<Connection: Hashable> {
         guard own < limitOfAddress else { return .refused }
         var replaced: Connection?
         if slots.count >= limit {
-            let most = counts.values.max() ?? 0
-            guard own + 1 < most, let freed = slots.firstIndex(where: { counts[$0.network] == most }) else { return .refused }
-            replaced = slots.remove(at: freed).connection
+            /// Returns the oldest of the address that has most slots, if these are at least `least`.
+            func oldest(_ places: some Collection<Int>, least: Int) -> Int? {
+                let most = places.map { counts[slots[$0].network] ?? 0 }.max() ?? 0
+                return most >= least ? places.first { counts[slots[$0].network] == most } : nil
+            }
+            let unproved = slots.indices.filter { !slots[$0].isProved }
+            guard let place = oldest(unproved, least: own + 1) ?? oldest(slots.indices, least: own + 2) else { return .refused }
+            replaced = slots.remove(at: place).connection
         }
-        slots.append((connection, network))
+        slots.append((connection, network, isProved: false))
         return replaced.map { .enteredInstead(of: $0) } ?? .entered
+    }
+
+    /// Protects the slot of a connection that had a valid key or token.
+    mutating func prove(_ connection: Connection) {
+        guard let place = slots.firstIndex(where: { $0.connection == connection }) else { return }
+        slots[place].isProved = true
     }
 
     mutating func leave(_ connection: Connection) { slots.removeAll { $0.connection == connection } }

@@ -21,10 +21,12 @@ public enum RawHTTP {
 
     /// - Parameters:
     ///   - line: method and target.
+    ///   - rest: called after the body was sent; returns more of it.
     ///   - end: the part of the reply to wait for.
     ///   - mayReset: whether a connection that is reset without a reply is an empty reply instead of an error.
     public static func ask(
-        _ port: Int, _ line: String, fields: [String], body: String, until end: End = .closed, mayReset: Bool = false
+        _ port: Int, _ line: String, fields: [String], body: String, rest: (@Sendable () async throws -> String)? = nil,
+        until end: End = .closed, mayReset: Bool = false
     ) async throws -> RawHTTPReply {
         let text = "\(line) HTTP/1.1\r\n" + fields.map { $0 + "\r\n" }.joined() + "\r\n" + body
         let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton).connect(host: "127.0.0.1", port: port) {
@@ -33,6 +35,7 @@ public enum RawHTTP {
         }
         let bytes = try await channel.executeThenClose { inbound, outbound in
             try await outbound.write(ByteBuffer(string: text))
+            if let rest { try await outbound.write(ByteBuffer(string: rest())) }
             var reply = ByteBuffer()
             guard end != .none else { return "" }
             do {

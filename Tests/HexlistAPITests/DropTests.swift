@@ -100,6 +100,7 @@ import Testing
                 (form, "multipart/form-data; boundary=x", path, "Two", [("_Föhr.txt", big), ("empty.bin", "")]),
                 (big, "image/jpeg", path, "file.jpg", [("file.jpg", big)]),
                 ("PDF", "application/x-own", path + "?name=F%C3%B6hr%2F1.pdf", "Föhr_1.pdf", [("Föhr_1.pdf", "PDF")]),
+                ("two", "application/x-own", path + "?a=1&name=b.txt&c=d", "b.txt", [("b.txt", "two")]),
             ]
             for each in cases {
                 #expect(try await post(port, each.path, each.body, ["Content-Type: \(each.type)"]).status == 200)
@@ -116,7 +117,7 @@ import Testing
                 }
             }
             let kept = try await client.cacheSummary().kept
-            #expect(kept == 3)  // equal contents are one file
+            #expect(kept == 4)  // equal contents are one file
             #expect(daemons[0].node.transfers.guestFiles.folder.sessions().isEmpty)
         }
     }
@@ -174,12 +175,44 @@ import Testing
             for each in cases {
                 let reply = try await post(port, each.path, each.body, each.headers, length: each.length)
                 #expect(reply.status == each.status, "\(each.path) \(each.headers) \(reply.head)")
+                #expect(reply.head.contains("connection: close"))
                 #expect(!reply.head.contains("access-control"))
             }
             for method in ["GET", "PUT", "DELETE"] { #expect(try await post(port, path, "", method: method).status == 405) }
             #expect(try await daemons[0].client.hexes(.init(), limit: 1).items.isEmpty)
             try await eventually { daemons[0].node.transfers.guestFiles.folder.sessions().isEmpty }
             #expect(try await post(port, path, "a").status == 200)
+        }
+    }
+
+    @Test("a refusal ends its connection") func end() async throws {
+        try await TestDaemon.with("ada") { daemons in
+            let (_, port, path) = try await add(daemons[0])
+            let host = "Host: 127.0.0.1:\(port)"
+            // The client does not ask for the end of the connection, and sends a second request.
+            let second = "POST \(path) HTTP/1.1\r\n\(host)\r\nContent-Length: 1\r\n\r\nb"
+            let refused = try await RawHTTP.ask(
+                port, "POST /drop/wrong", fields: [host, "Content-Length: 1"], body: "a" + second, mayReset: true)
+            #expect(refused.status == 403 && !refused.body.contains("HTTP/1.1"))
+            #expect(try await daemons[0].client.hexes(.init(), limit: 1).items.isEmpty)
+        }
+    }
+
+    @Test("an upload ends when its token is removed") func removed() async throws {
+        try await TestDaemon.with("ada") { daemons in
+            let (_, port, path) = try await add(daemons[0])
+            _ = try await add(daemons[0], "iPad")
+            let folder = daemons[0].node.transfers.guestFiles.folder
+            let reply = try await RawHTTP.ask(
+                port, "POST \(path)", fields: ["Host: 127.0.0.1:\(port)", "Content-Type: image/png", "Content-Length: 3000000"],
+                body: String(repeating: "x", count: 1_000_000),
+                rest: {
+                    try await eventually { !folder.sessions().isEmpty }
+                    _ = try await daemons[0].client.removeDrop("iPhone")
+                    return "more"
+                }, until: .head)
+            #expect(reply.status == 403 && reply.body.contains("was removed"))
+            try await eventually { folder.sessions().isEmpty }
         }
     }
 

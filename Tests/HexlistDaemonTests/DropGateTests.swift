@@ -51,6 +51,24 @@ import Testing
         #expect(refusal.status == 429 && refusal.message.contains("in 1 minutes"))
     }
 
+    @Test("a token is good for 2 GiB in a day, apart from other tokens, until it is removed") func bytes() {
+        let (first, second) = (token("first", "a"), token("second", "b"))
+        var gate = DropGate([first, second])
+        let half = Int(DropGate.bytesInDay / 2)
+        #expect(gate.receive(half, of: first.peer, now: start) == nil)
+        #expect(gate.receive(half - 1, of: first.peer, now: start + .seconds(3_600)) == nil)
+        #expect(status(gate.admit("a", from: phone, now: start + .seconds(3_600))) == nil)
+        let refusal = gate.receive(1, of: first.peer, now: start + .seconds(3_601))
+        #expect(refusal?.status == 429 && refusal?.message.hasPrefix("2 GiB in a day") == true)
+        #expect(status(gate.admit("a", from: phone, now: start + .seconds(86_399))) == 429)
+        #expect(status(gate.admit("b", from: phone, now: start + .seconds(86_399))) == nil)
+        #expect(gate.receive(half, of: second.peer, now: start + .seconds(86_399)) == nil)
+        #expect(status(gate.admit("a", from: phone, now: start + .seconds(86_400))) == nil)
+        #expect(gate.receive(half, of: first.peer, now: start + .seconds(86_400)) == nil)
+        gate.remove(first.peer)
+        #expect(gate.receive(1, of: first.peer, now: start + .seconds(86_401))?.status == 403)
+    }
+
     @Test("wrong tokens are limited for each address, and never keep out the right one") func wrongTokens() {
         var gate = DropGate([token("first", "a")])
         for number in 1...DropGate.wrongTokensInHour {

@@ -29,4 +29,41 @@ import Testing
         slots.leave(9)
         #expect(slots.enter(10, from: try address(3)) == .entered)
     }
+
+    @Test("a new address takes a slot also if each address has one") func manyAddresses() throws {
+        var slots = PlainHTTPSlots<Int>(limit: 3, limitOfAddress: 2)
+        for number in 0..<3 { _ = slots.enter(number, from: try address(number)) }
+        #expect(slots.enter(3, from: try address(3)) == .enteredInstead(of: 0))
+        #expect(slots.enter(4, from: try address(3)) == .refused)
+        #expect(slots.enter(5, from: try address(0)) == .enteredInstead(of: 1))
+    }
+
+    @Test("a proved connection keeps its slot") func proved() throws {
+        var slots = PlainHTTPSlots<Int>(limit: 3, limitOfAddress: 3)
+        for number in 0..<3 { _ = slots.enter(number, from: try address(1)) }
+        slots.prove(0)
+        slots.prove(9)  // ended meanwhile
+        #expect(slots.enter(3, from: try address(2)) == .enteredInstead(of: 1))
+        #expect(slots.enter(4, from: try address(3)) == .enteredInstead(of: 2))
+        slots.prove(3)
+        for number in 5..<100 { #expect(slots.enter(number, from: try address(number)) == .enteredInstead(of: number - 1)) }
+        slots.prove(99)
+        #expect(slots.enter(100, from: try address(100)) == .refused)
+        slots.leave(0)
+        #expect(slots.enter(101, from: try address(100)) == .entered)
+    }
+
+    @Test("proved connections are shared fairly between addresses") func provedFairly() throws {
+        var slots = PlainHTTPSlots<Int>(limit: 4, limitOfAddress: 3)
+        for (number, network) in [1, 1, 1, 2].enumerated() {
+            _ = slots.enter(number, from: try address(network))
+            slots.prove(number)
+        }
+        #expect(slots.enter(4, from: try address(3)) == .enteredInstead(of: 0))
+        #expect(slots.enter(5, from: try address(3)) == .refused)
+        slots.prove(4)
+        #expect(slots.enter(6, from: try address(4)) == .enteredInstead(of: 1))
+        slots.prove(6)
+        #expect(slots.enter(7, from: try address(5)) == .refused)
+    }
 }

@@ -1,4 +1,5 @@
 import HexlistModel
+import HexlistTransport
 import NIOCore
 
 /// The connection of the request handled by the current task.
@@ -7,6 +8,9 @@ enum CallerConnection {
 
     /// The address of the caller; `nil` on a Unix socket.
     static var remoteAddress: IPAddress? { channel?.remoteAddress?.ipAddress.flatMap { IPAddress.withZone($0)?.address } }
+
+    /// Protects the connection from eviction, because its request has a valid key or token.
+    static func proved() { channel?.pipeline.fireUserInboundEventTriggered(PlainHTTPSenderProved()) }
 
     /// Runs work, and cancels it when the connection is closed. A caller that closed only its sending side still gets the reply.
     /// - Throws: `badRequest` if the connection was closed before `work` was done. `work` has ended by then.

@@ -28,6 +28,11 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
     private var isUpload = false
     private var fault: HexlistError?
     private var hasReplied = false
+    /// Whether the reply has `Connection: close`. The connection is closed after the reply and the rest of the body.
+    private var closesAfterReply = false
+    private var isBodyComplete = true
+    /// Bytes of the current body after a reply with `Connection: close`.
+    private var discardedBytes = 0
 
     /// The limits of the bodies of a listener.
     struct Limits: Sendable {
@@ -38,6 +43,10 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
         /// Whether the time limit also applies to bulk streams, and to pauses of a reply, because anybody on the network can connect.
         var isStrict = false
     }
+
+    /// Maximum bytes of a refused body that are read, so that the caller sees the reply: a piece of a guest's file. Then the connection is
+    /// closed.
+    private static let discardedLimit = 4 << 20
 
     init(time: TimeAmount, _ limits: Limits = Limits()) { (self.time, self.limits) = (time, limits) }
 
@@ -53,8 +62,10 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         switch unwrapInboundIn(data) {
         case .head(let request):
+            guard !closesAfterReply else { return context.close(promise: nil) }
             requests += 1
             bodyBytes = 0
+            isBodyComplete = false
             timer?.cancel()
             let uploads = limits.uploads.flatMap { request.path?.hasPrefix($0.path) ?? false ? $0 : nil }
             maximumBody = uploads?.maximumBody ?? limits.maximumBody
@@ -66,10 +77,15 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
         case .body(let part):
             bodyBytes += part.readableBytes
             guard bodyBytes <= maximumBody else { return context.close(promise: nil) }
+            if closesAfterReply {
+                discardedBytes += part.readableBytes
+                guard discardedBytes <= Self.discardedLimit else { return context.close(promise: nil) }
+            }
             if isUpload, requests > 0 { wait(context) }
         case .end:
             isUpload = false
-            if requests > 0 { timer?.cancel() }
+            isBodyComplete = true
+            if requests > 0 { timer?.cancel() } else if closesAfterReply { return context.close(promise: nil) }
         }
         context.fireChannelRead(data)
     }
@@ -92,6 +108,7 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
                 headerFields: [.connection: "close", .contentType: LocalAPI.jsonType, .contentLength: "\(body.count)"])
             context.write(wrapOutboundOut(.head(head)), promise: nil)
             return context.write(wrapOutboundOut(.body(ByteBuffer(bytes: body))), promise: promise)
+        case .head(let response) where response.headerFields[.connection] == "close": closesAfterReply = true
         case .body where limits.isStrict: wait(context)
         case .head, .body: break
         case .end where hasReplied:
@@ -101,6 +118,10 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
         case .end:
             requests -= 1
             if requests <= 0 { wait(context) }
+            guard closesAfterReply, isBodyComplete else { break }
+            let (channel, written) = (context.channel, promise ?? context.eventLoop.makePromise(of: Void.self))
+            written.futureResult.whenComplete { _ in channel.close(promise: nil) }
+            return context.writeAndFlush(data, promise: written)
         }
         context.write(data, promise: promise)
     }

@@ -10,9 +10,12 @@ struct DropGate {
 
     /// Maximum number of requests with one token in an hour.
     static let requestsInHour = 60
+    /// Maximum bytes of all bodies with one token in a day, refused and repeated ones included.
+    static let bytesInDay: Int64 = 2 << 30
     /// Number of wrong tokens from one IP address in an hour after which further ones are refused with 429 instead of 403.
     static let wrongTokensInHour = 20
     private static let hour = Duration.seconds(3_600)
+    private static let day = hour * 24
     /// Maximum number of IP addresses whose wrong tokens are counted. The oldest is forgotten first.
     private static let addressLimit = 256
 
@@ -27,6 +30,9 @@ struct DropGate {
         var token: DropToken
         /// The times of the requests of the last hour.
         var requests: [Instant] = []
+        /// The bytes of bodies since `dayBegan`. A day begins with the first bytes after the last one.
+        var bytes: Int64 = 0
+        var dayBegan: Instant?
     }
 
     private struct WrongTokens {
@@ -63,8 +69,25 @@ struct DropGate {
                     status: 429,
                     message: "\(Self.requestsInHour) requests in an hour are the maximum. Try again in \(minutes) minutes."))
         }
+        if let refusal = count(0, at: index, now: now) { return .refused(refusal) }
         entries[index].requests.append(now)
         return .admitted(entries[index].token)
+    }
+
+    /// Counts received bytes of a body.
+    /// - Returns: the refusal if the token was removed meanwhile, or its bytes of a day are used up; the upload has to end then.
+    mutating func receive(_ bytes: Int, of peer: PeerID, now: Instant) -> GuestRefusal? {
+        guard let index = entries.firstIndex(where: { $0.token.peer == peer }) else { return .noToken }
+        return count(bytes, at: index, now: now)
+    }
+
+    private mutating func count(_ bytes: Int, at index: Int, now: Instant) -> GuestRefusal? {
+        if let began = entries[index].dayBegan, now - began >= Self.day { (entries[index].bytes, entries[index].dayBegan) = (0, nil) }
+        if entries[index].dayBegan == nil, bytes > 0 { entries[index].dayBegan = now }
+        entries[index].bytes += Int64(bytes)
+        guard entries[index].bytes >= Self.bytesInDay else { return nil }
+        return GuestRefusal(
+            status: 429, message: "\(Self.bytesInDay >> 30) GiB in a day are the maximum for one address. Try again tomorrow.")
     }
 
     /// Counts a wrong token from an IP address.

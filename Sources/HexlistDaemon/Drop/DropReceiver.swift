@@ -189,7 +189,8 @@ struct DropReceiver: Sendable {
     /// The name of a file that is the whole body: from `Content-Disposition`, else from `?name=`, else `file` with a suffix by its type.
     private static func name(_ request: Request, _ type: String) -> String {
         if let name = request.headers[.contentDisposition].flatMap({ ParameterizedField($0).fileName }) { return name }
-        if let query = request.uri.query, query.hasPrefix("name="), let name = PercentEncoding.decode(query.dropFirst("name=".count)) {
+        let fields = request.uri.query?.split(separator: "&") ?? []
+        if let field = fields.first(where: { $0.hasPrefix("name=") }), let name = PercentEncoding.decode(field.dropFirst("name=".count)) {
             return name
         }
         return MediaType.suffix(of: type).map { "\(FileName.unnamed).\($0)" } ?? FileName.unnamed

@@ -19,7 +19,9 @@ struct DropResponder: Sendable {
             return Self.reply(.ok, try await answer(request))
         } catch {
             guard let refusal = GuestRefusal(error, logger: api.logger) else { throw error }
-            return Self.reply(HTTPResponse.Status(code: refusal.status), refusal.message)
+            var reply = Self.reply(HTTPResponse.Status(code: refusal.status), refusal.message)
+            reply.headers[.connection] = "close"
+            return reply
         }
     }
 
@@ -36,8 +38,15 @@ struct DropResponder: Sendable {
         try await GuestResponder.gate(api).checkDrop(GuestRequestHead(request))
         let (token, node) = (try admit(String(request.uri.path.dropFirst(Self.path.count)), from: address), api.node)
         let key = try Self.key(request)
+        CallerConnection.proved()
         let receiver = DropReceiver(transfers: node.transfers, diskReserve: await node.diskReserve)
-        let content = try await receiver.read(request)
+        var counted = request
+        counted.body = RequestBody(
+            asyncSequence: request.body.map { [api] bytes in
+                try api.drops.receive(bytes.readableBytes, of: token.peer)
+                return bytes
+            })
+        let content = try await receiver.read(counted)
         guard !content.isEmpty else {
             throw GuestRefusal(status: 400, message: "There is nothing to store. Send a text, or the fields text, url or title, or a file.")
         }

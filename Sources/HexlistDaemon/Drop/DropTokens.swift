@@ -24,6 +24,12 @@ final class DropTokens: Sendable {
     func admit(_ token: String, from address: IPAddress) -> DropGate.Admission {
         gate.withLock { $0.admit(token, from: address, now: now()) }
     }
+
+    /// Counts received bytes of a body.
+    /// - Throws: the refusal if the token was removed, or its bytes of a day are used up.
+    func receive(_ bytes: Int, of peer: PeerID) throws(GuestRefusal) {
+        if let refusal = gate.withLock({ $0.receive(bytes, of: peer, now: now()) }) { throw refusal }
+    }
 }
 
 /// The senders without Hexlist to which the peer port replies over plain HTTP: guests and programs with drop tokens.

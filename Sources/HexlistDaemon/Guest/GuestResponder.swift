@@ -25,6 +25,7 @@ struct GuestResponder: Sendable {
         } catch {
             guard let refusal = GuestRefusal(error, logger: api.logger) else { throw error }
             response = Self.fault(refusal)
+            response.headers[.connection] = "close"
         }
         response.headers.append(contentsOf: Self.headers)
         return response
@@ -76,7 +77,9 @@ struct GuestResponder: Sendable {
         let wanted: GuestMessage.Join = try await Self.message(request, limit: Self.shortBody)
         let device = request.headers[.userAgent].flatMap(Self.device)
         switch guests.join(wanted, from: address, device: device, name: await api.node.nameAndPort().name) {
-        case .joined(let joined): return APIReply.json(joined)
+        case .joined(let joined):
+            CallerConnection.proved()
+            return APIReply.json(joined)
         case .refused(let refusal): throw refusal
         case .allEnded:
             api.logger.warning("all invitations ended: too many wrong keys were tried")
@@ -98,7 +101,9 @@ struct GuestResponder: Sendable {
         guard let token = request.bearerToken else {
             throw GuestRefusal(status: 403, message: "This page has expired. Scan the QR code again.")
         }
-        return try guests.guest(token: token, from: address)
+        let guest = try guests.guest(token: token, from: address)
+        CallerConnection.proved()
+        return guest
     }
 
     // MARK: Reading
@@ -108,6 +113,7 @@ struct GuestResponder: Sendable {
         guard request.method == .get || request.method == .head else { throw Self.wrongMethod }
         let ticket = request.uri.path.dropFirst(Self.downloads.count).prefix { $0 != "/" }
         let local = try guests.file(ticket: String(ticket), from: address)
+        CallerConnection.proved()
         let transfers = api.node.transfers
         let file: OfferedFile
         do {
