@@ -6,11 +6,13 @@
 Parts: sending, reading, attacks, slow, narrow, cut, speed, inviting, dropping. Prints a line for each check, and the number of failed ones at the end. Exit status: 0 success, 1 a check failed, 77 a requirement is
 missing (which is printed).
 """
-import argparse, hashlib, http.client, http.server, json, os, re, shutil, socket, subprocess, sys, tempfile, threading, time
+import argparse, hashlib, http.client, http.server, json, os, re, shutil, socket, statistics, subprocess, sys, tempfile, threading, time
 
-from page_rig import BROWSERS, FIREFOX, address, api, check, chromium, failed, inside, lab, launched, need_lab, sync_playwright, until
+from page_rig import BROWSERS, FIREFOX, LAB, address, api, check, chromium, failed, inside, lab, launched, need_lab, sync_playwright, until
 
 ZBARIMG = shutil.which("zbarimg")
+# Uploads whose rates are compared.
+SPEED_ROUNDS = 5
 HOSTILE = "<img src=x onerror=document.title='owned'><script>document.title='owned'</script>"
 
 
@@ -306,19 +308,90 @@ def narrow(play, browser_name):
     browser.close()
 
 
+class Nginx:
+    """nginx on ada, to compare with: it stores the files of `curl -T`, and those of a browser. `process` is None if it is not installed."""
+
+    CONFIG = """daemon off; master_process off; pid {0}/pid; error_log {0}/log; user root;
+events {{ }}
+http {{ access_log off; client_body_temp_path {0}/body; client_max_body_size 0; sendfile on;
+server {{ listen {1}:8081; location / {{ root {0}/files; dav_methods PUT; }} }} }}"""
+
+    def __init__(self, folder, host):
+        self.program, self.host, self.process = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin"), host, None
+        if not self.program:
+            return
+        os.makedirs(os.path.join(folder, "files"))
+        with open(os.path.join(folder, "files", "page.html"), "w") as page:
+            page.write("<!doctype html><title>nginx</title><input type=file>")
+        config = os.path.join(folder, "nginx.conf")
+        with open(config, "w") as file:
+            file.write(self.CONFIG.format(folder, host))
+        self.process = subprocess.Popen([LAB, "exec", "ada", self.program, "-e", os.path.join(folder, "log"), "-c", config, "-p", folder])
+        self.address = f"http://{host}:8081"
+        until(lambda: subprocess.run(["curl", "-s", "-o", "/dev/null", self.address]).returncode == 0)
+
+    def rate_in(self, browser, path):
+        """MB/s of one upload by the browser, in one request."""
+        page = browser.new_context().new_page()
+        page.goto(f"{self.address}/page.html")
+        page.set_input_files("input", [path])
+        start = time.monotonic()
+        status = page.evaluate("""() => new Promise((done) => {
+          const request = new XMLHttpRequest();
+          request.open('PUT', '/film.bin');
+          request.onload = request.onerror = () => done(request.status);
+          request.send(document.querySelector('input').files[0]);
+        })""")
+        seconds = time.monotonic() - start
+        page.context.close()
+        if status not in (201, 204):
+            sys.exit(f"nginx: {status}")
+        return os.path.getsize(path) / 1e6 / seconds
+
+    def rate(self, path):
+        """MB/s of one upload by curl."""
+        start = time.monotonic()
+        status = subprocess.run(["curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", "-T", path, f"{self.address}/film.bin"], capture_output=True, text=True).stdout
+        if status not in ("201", "204"):
+            sys.exit(f"nginx: {status}")
+        return os.path.getsize(path) / 1e6 / (time.monotonic() - start)
+
+    def end(self):
+        if self.process:
+            self.process.terminate()
+            self.process.wait(30)
+
+
 def speed(play, browser_name):
-    """300 MB, printed and not checked."""
+    """300 MB, several times, in turn with the same browser's upload to nginx and with `curl -T` to nginx. The rates are printed and not checked:
+    Benchmarks/README.md has those that were seen."""
     browser = launched(play, browser_name)
-    page = opened(browser, invite()["url"])
+    invitation = invite()
+    page = opened(browser, invitation["url"])
     page.wait_for_selector("form")
     with tempfile.TemporaryDirectory() as folder:
         path, digest = file(folder, "film.bin", 300_000_000)
-        page.set_input_files("#files", [path])
-        start = time.monotonic()
-        page.click("button")
-        page.wait_for_selector("text=✓ ada has it")
-        seconds = time.monotonic() - start
-        check(f"{browser_name}: 300 MB are whole", digests()[2][-1:] == [digest], f"{300 / seconds:.0f} MB/s")
+        nginx = Nginx(folder, re.search(r"//(.*):", invitation["url"])[1])
+        rates, own, curl = [], [], []
+        try:
+            for number in range(SPEED_ROUNDS):
+                if nginx.process:
+                    curl.append(nginx.rate(path))
+                    own.append(nginx.rate_in(browser, path))
+                page.set_input_files("#files", [path])
+                start = time.monotonic()
+                page.click("button")
+                page.wait_for_function(f"() => (document.body.innerText.match(/✓ ada has it/g) || []).length > {number}")
+                rates.append(300 / (time.monotonic() - start))
+                check(f"{browser_name}: 300 MB are whole", digests()[2][-1:] == [digest], f"{rates[-1]:.0f} MB/s")
+        finally:
+            nginx.end()
+        if nginx.process:
+            show = lambda seen: f"{statistics.median(seen):.0f} MB/s ({min(seen):.0f} to {max(seen):.0f})"
+            part, of_curl = (statistics.median(rates) / statistics.median(other) for other in (own, curl))
+            print(f"       {browser_name}: {show(rates)}, {part:.2f} of its upload to nginx with {show(own)}, {of_curl:.2f} of curl with {show(curl)}", flush=True)
+        else:
+            print("skipped: the comparison with nginx, which is not installed")
     end()
     browser.close()
 
