@@ -57,7 +57,11 @@ struct PlainHTTPSlots<Connection: Hashable> {
                 return most >= least ? places.first { counts[slots[$0].network] == most } : nil
             }
             let unproved = slots.indices.filter { !slots[$0].isProved }
-            guard let place = oldest(unproved, least: own + 1) ?? oldest(slots.indices, least: own + 2) else { return .refused }
+            // The first connection of an address gets a slot in any case. Further ones only from an address with more, because the heaviest
+            // address loses its slots first.
+            guard let place = oldest(unproved, least: own == 0 ? 1 : own + 2) ?? oldest(slots.indices, least: own + 2) else {
+                return .refused
+            }
             replaced = slots.remove(at: place).connection
         }
         slots.append((connection, network, isProved: false))

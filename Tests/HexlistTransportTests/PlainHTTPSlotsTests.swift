@@ -38,6 +38,15 @@ import Testing
         #expect(slots.enter(5, from: try address(0)) == .enteredInstead(of: 1))
     }
 
+    @Test("a second connection does not make a new address the heaviest") func second() throws {
+        var slots = PlainHTTPSlots<Int>(limit: 4, limitOfAddress: 2)
+        for number in 0..<4 { _ = slots.enter(number, from: try address(number / 2)) }
+        #expect(slots.enter(4, from: try address(3)) == .enteredInstead(of: 0))
+        #expect(slots.enter(5, from: try address(3)) == .refused)
+        #expect(slots.enter(6, from: try address(0)) == .refused)
+        #expect(slots.enter(7, from: try address(4)) == .enteredInstead(of: 2))
+    }
+
     @Test("a proved connection keeps its slot") func proved() throws {
         var slots = PlainHTTPSlots<Int>(limit: 3, limitOfAddress: 3)
         for number in 0..<3 { _ = slots.enter(number, from: try address(1)) }
