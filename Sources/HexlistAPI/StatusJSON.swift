@@ -44,11 +44,14 @@ public struct StatusJSON: JSONShape, Sendable, Equatable {
     public var localSend: LocalSendStatus?
     /// Number of drop tokens, because of which the peer port answers plain HTTP; `nil` from an older daemon.
     public var drops: Int?
+    /// The number of envelopes in this machine's mailboxes that are sealed for its former identity, in the reply to a rotation; `nil`
+    /// otherwise.
+    public var formerEnvelopes: Int?
 
     private enum CodingKeys: String, CodingKey {
         case version, uuid, name, announce, fingerprint, pid, port, uptimeSeconds, avahi, identity, domains, peers, ghosts, inbox, unread,
             held
-        case outbox, storeBytes, storeFault, configurationFault, hookFaults, routeProblems, stateFolder, search, drops
+        case outbox, storeBytes, storeFault, configurationFault, hookFaults, routeProblems, stateFolder, search, drops, formerEnvelopes
         case localSend = "localsend"
     }
 

@@ -60,7 +60,7 @@ public struct EnvelopeOpener: Sendable {
         let signed = Letter.signedBytes(from: sender, to: fingerprint, at: signedAt, boot: boot, payload: payload)
         guard card.isSignatureValid, card.isValid(signature: signature, of: signed) else { throw fault(.forged) }
         let present = UInt64(clamping: now)
-        guard signedAt <= present + Self.maximumLead else { throw fault(.early) }
+        guard signedAt <= present + Self.maximumLead else { throw EnvelopeFault(.early, sender: sender, lead: signedAt - present) }
         guard present <= Self.maximumAge || signedAt >= present - Self.maximumAge else { throw fault(.late) }
         guard let frames = Letter.frames(of: payload) else { throw fault(.malformed) }
         return Letter(card: card, signedAt: signedAt, boot: boot, frames: frames)
@@ -95,9 +95,12 @@ public struct EnvelopeFault: Error, Sendable, Equatable {
     public var reason: Reason
     /// The fingerprint of the letter's card; `nil` if the checks did not get that far. Proved only for `early` and `late`.
     public var sender: Fingerprint?
+    /// With `early`, the milliseconds by which the letter's time is ahead of the recipient's clock; otherwise 0.
+    public var lead: UInt64
 
-    init(_ reason: Reason, sender: Fingerprint? = nil) {
+    init(_ reason: Reason, sender: Fingerprint? = nil, lead: UInt64 = 0) {
         self.reason = reason
         self.sender = sender
+        self.lead = lead
     }
 }

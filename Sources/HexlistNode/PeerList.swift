@@ -14,6 +14,7 @@ struct PeerList {
     /// Milliseconds since 1970.
     let now: Int64
     let steady: ContinuousClock.Instant
+    let routeConflicts: RouteConflicts
 
     /// All peers, sorted by state (verified, away, ghost), then by name.
     func views() -> [PeerView] {
@@ -58,14 +59,25 @@ struct PeerList {
 
     private func view(of row: DirectoryRow) -> PeerView {
         let peer = isPeer(row) ? row.peer : nil
-        return PeerView(
-            row, record: peer.flatMap(registry.record(of:)), fingerprint: peer.flatMap { registry.keys[$0] }, times: times, at: now)
+        return withRouteConflict(
+            PeerView(
+                row, record: peer.flatMap(registry.record(of:)), fingerprint: peer.flatMap { registry.keys[$0] }, times: times, at: now))
+    }
+
+    /// Sets `why` of a peer whose identity two machines use on a route.
+    private func withRouteConflict(_ view: PeerView) -> PeerView {
+        guard view.state != .ghost, let route = view.uuid.flatMap({ routeConflicts.route(of: $0, now: now) }) else { return view }
+        var view = view
+        view.why =
+            "Two machines post on the route \(route) with this identity. Nothing is posted to it until a day after the last such "
+            + "letter. Run `hexlist id rotate` on one of the two."
+        return view
     }
 
     /// The view of a record without a row in the directory; `nil` without a proven key, because a sender over plain TCP can be neither
     /// trusted nor sent to.
     private func awayView(_ record: PeerRecord) -> PeerView? {
-        record.peer != own && record.fingerprint != nil ? PeerView(away: record, at: now) : nil
+        record.peer != own && record.fingerprint != nil ? withRouteConflict(PeerView(away: record, at: now)) : nil
     }
 
     /// The name of a peer in messages; `nil` for this machine.

@@ -146,7 +146,8 @@ extension Node {
 
     var peerList: PeerList {
         PeerList(
-            own: id, registry: registry, finder: finder, devices: devices, times: times(), now: clocks.milliseconds, steady: clocks.now)
+            own: id, registry: registry, finder: finder, devices: devices, times: times(), now: clocks.milliseconds, steady: clocks.now,
+            routeConflicts: routes.sender.conflicts)
     }
 
     /// Applies a trust change to the sessions, capacity notices and deliveries of a peer. A newly trusted peer gets another Hello, because

@@ -1,6 +1,6 @@
 public import HexlistAPI
 import HexlistEventLoop
-import HexlistModel
+public import HexlistModel
 import HexlistTransport
 
 /// The routes of a node as its user lists and tests them.
@@ -9,6 +9,16 @@ public struct RouteList: Sendable {
 
     /// All routes in the order in which they are used.
     public func all() async -> [RouteView] { await node.perform { $0.routes.views($0) } }
+
+    /// Returns the number of envelopes in the folders that are sealed for a former identity of this machine. A broker does not show what it
+    /// stores.
+    public func envelopes(for former: PeerID) async -> Int {
+        await node.perform { node in
+            let folders = node.routes.all.compactMap { ($0 as? FolderRoute)?.mailbox }
+            let count = node.transport.fileThreads.run(on: node.eventLoop) { folders.reduce(0) { $0 + $1.count(for: former) } }
+            return (try? await count.get()) ?? 0
+        }
+    }
 
     /// Posts a letter to this machine itself, and waits until it is read and opened, at most 30 s.
     /// - Throws: `HexlistError` `notFound`.

@@ -1,4 +1,5 @@
 import DaemonTestSupport
+import Foundation
 import HexlistAPI
 import HexlistClient
 import HexlistModel
@@ -46,6 +47,29 @@ struct IdentityTests {
             // An idempotency key belongs to one hex of one identity.
             #expect(try await ada.send(["https://example.org/2"], to: ["b"], key: "k").map(\.state) == [.held])
             #expect(try await ada.client.rotateIdentity().uuid != after.uuid)
+        }
+    }
+
+    @Test("the reply to a rotation has the number of envelopes in folders that are sealed for the old identity")
+    func formerEnvelopes() async throws {
+        try await TestDaemon.with("ada") { daemons in
+            try await TemporaryFolder.with { folder in
+                let ada = daemons[0]
+                var configuration = await ada.node.configuration
+                configuration.routes.list = [RouteConfiguration(name: "home", place: .folder(folder.path))]
+                await ada.supervisor.reconfigure(configuration)
+                let mailbox = "\(folder.path)/\(ada.uuid)"
+                try await eventually { FileManager.default.fileExists(atPath: "\(mailbox)/card.hxc") }
+                // They cannot be opened, and stay for a day because they may be incomplete.
+                for number in 1...2 {
+                    let file = "\(mailbox)/01A3185C5000-0\(number)112233445566778899AABBCCDDEEFF.hxe"
+                    try Data(repeating: 1, count: 6_000).write(to: URL(filePath: file))
+                }
+                try Data("note".utf8).write(to: URL(filePath: "\(mailbox)/note.txt"))
+                #expect(try await ada.client.rotateIdentity().formerEnvelopes == 2)
+                #expect(try await ada.client.status().formerEnvelopes == nil)
+                #expect(try await ada.client.rotateIdentity().formerEnvelopes == nil)
+            }
         }
     }
 

@@ -153,6 +153,12 @@ import Testing
         #expect(reason(try Envelope(sealing: plaintext, for: bob.card).bytes, for: bob, trust: .stranger) == .forged)
     }
 
+    @Test("a letter that is too far ahead names its sender and the lead") func lead() throws {
+        let letter = try ada.letter(to: bob, at: start + 2 * Self.day).bytes
+        let fault = #expect(throws: EnvelopeFault.self) { try bob.opener.open(letter, now: Int64(start)) { _ in .trusted } }
+        #expect(fault == EnvelopeFault(.early, sender: ada.fingerprint, lead: 2 * Self.day))
+    }
+
     @Test("a letter may be a day ahead and 30 days old, to the millisecond") func times() throws {
         let now = start + 40 * Self.day
         for (time, expected) in [

@@ -168,6 +168,45 @@ import Testing
         }
     }
 
+    @Test("two machines with one identity and a clock that is ahead are reported, and nothing is posted to a peer with two machines")
+    func identitiesAndClocks() async throws {
+        try await TemporaryFolder.with { folder in
+            let (first, second) = try await Self.strangersOfTime(folder)
+            var one = try await Self.node("one", folder, state: first.folder)
+            let now = one.node.clocks.milliseconds
+            /// Posts an empty letter of a daemon process to a machine.
+            func post(_ identity: Identity, boot: UInt64, to recipient: Identity, at time: Int64) async throws {
+                let mailboxes = FolderMailboxes(path: folder.path, try EnvelopeCoder(identity: identity, boot: BootNonce(boot)))
+                let card = try #require(mailboxes.card(of: recipient.fingerprint, known: nil))
+                let file = try mailboxes.post([], to: card, at: time).file.description
+                try await eventually { !Self.files(of: card.fingerprint.peerID, folder).contains(file) }
+            }
+            func problem() async -> String { await one.node.status().routeProblems.first?.message ?? "" }
+            let (own, other) = (one.node.identity, second.node.identity)
+
+            try await post(other, boot: 1, to: own, at: now + 50 * 3_600_000)
+            let ahead = await problem()
+            #expect(ahead.contains("50 h ahead") || ahead.contains("49 h ahead"), "\(ahead)")
+
+            try await post(other, boot: 1, to: own, at: now)
+            try await post(other, boot: 2, to: own, at: now + 1)
+            #expect(await !problem().contains("two machines post"))
+            try await post(other, boot: 1, to: own, at: now + 2)
+            #expect(await problem().contains("two machines post"))
+            let row = try await one.send(to: second, description: "waits", wait: .zero).outboxID
+            for _ in 0..<2 {
+                #expect(try await one.node.peers.all().first { $0.uuid == second.id }?.why?.contains("on the route home") == true)
+                try await eventually { [node = one.node] in try await node.outbox.row(row).waitingFor?.known == .route }
+                #expect(try await one.node.outbox.row(row).lastError?.contains("hexlist id rotate") == true)
+                #expect(Self.envelopes(for: second.id, folder).isEmpty)
+                // The next run remembers it.
+                try await one.stop(removing: false)
+                one = try await Self.node("one", folder, state: first.folder)
+            }
+            try await one.stop()
+        }
+    }
+
     @Test("a stranger's envelope is removed; without a card of the trusted key nothing is posted") func strangers() async throws {
         try await TemporaryFolder.with { folder in
             let (first, second) = try await Self.strangersOfTime(folder)

@@ -34,6 +34,7 @@ struct IdentityRoutes: Sendable {
     /// Rotates the identity. Replies with the node's status once the node with the new identity is up.
     private func rotate(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
         _ = try APIQuery(request)
+        let former = api.node.id
         do {
             try await api.supervisor.rotate()
         } catch {
@@ -41,6 +42,9 @@ struct IdentityRoutes: Sendable {
             if await api.supervisor.failure != nil { api.endDaemon() }
             throw error
         }
-        return APIReply.json(try await api.status())
+        var status = try await api.status()
+        let envelopes = await api.node.routeList.envelopes(for: former)
+        status.formerEnvelopes = envelopes > 0 ? envelopes : nil
+        return APIReply.json(status)
     }
 }

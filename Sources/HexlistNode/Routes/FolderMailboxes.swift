@@ -80,6 +80,11 @@ struct FolderMailboxes: Sendable {
         return arrivals
     }
 
+    /// The number of envelopes in the mailbox of a peer, at most `MailboxFolder.maximumNames`.
+    func count(for peer: PeerID) -> Int {
+        (try? folder.names(in: peer.description) { EnvelopeFileName($0) != nil }.count) ?? 0
+    }
+
     /// - Returns: whether the file is gone.
     func remove(_ file: String) -> Bool { folder.remove(file, in: own.description) }
 

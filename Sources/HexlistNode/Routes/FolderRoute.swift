@@ -11,7 +11,7 @@ final class FolderRoute: Route, @unchecked Sendable {
     private static let networkInterval = Duration.seconds(30)
 
     let configuration: RouteConfiguration
-    private let mailbox: FolderMailboxes
+    let mailbox: FolderMailboxes
     private var watch: FolderWatch?
     private(set) var fault: RouteFault?
     private(set) var interval = FolderRoute.localInterval

@@ -122,5 +122,7 @@ enum RouteObstacle: Sendable, Equatable {
     case noCard
     /// The maximum of envelopes waits there for the peer, or the broker accepts no more for it.
     case full
+    /// Two machines post with the identity of the peer.
+    case conflict
     case fault(RouteFault)
 }

@@ -40,10 +40,10 @@ final class RouteCoordinator {
 
     // MARK: Life cycle
 
-    /// - Parameter postings: those of earlier runs.
-    func start(_ postings: [PeerID: PostedEnvelopes], _ node: isolated Node) {
+    /// - Parameter stored: the state of earlier runs.
+    func start(_ stored: RouteSender.Stored, _ node: isolated Node) {
         configure(node.configuration.routes.list, node)
-        sender.start(postings, node)
+        sender.start(stored, node)
     }
 
     /// Starts new routes and stops those that are not configured any more.
@@ -100,8 +100,15 @@ final class RouteCoordinator {
     /// The problems of a route as one clause for `status`; `nil` if there are none.
     private func problem(_ reader: RouteReader, _ node: isolated Node) -> String? {
         var parts = reader.route.fault.map { [$0.text] } ?? []
+        for peer in sender.conflicts.peers(on: reader.route.name, now: node.clocks.milliseconds) {
+            parts.append(
+                "two machines post with the identity of \(node.peerList.text(of: peer)), so nothing is posted to it until a day after the "
+                    + "last such letter (run `hexlist id rotate` on one of them)")
+        }
         if let early = reader.counters.early {
-            parts.append("the clock of \(node.peerList.text(of: early)) is more than a day ahead; its envelopes are not accepted")
+            parts.append(
+                "the clock of \(node.peerList.text(of: early.peer)) is \(early.lead / 3_600_000) h ahead of this machine's; its envelopes "
+                    + "are not accepted")
         }
         let dropped = reader.counters.dropped
         let count = dropped.values.reduce(0, +)
@@ -139,6 +146,7 @@ extension RouteObstacle {
             "this machine does not have the card of \(peer) yet (it arrives the next time \(peer) connects; or run `hexlist id --card` on "
                 + "\(peer), then `hexlist peer add` here)"
         case .full: "the mailbox of \(peer) is full"
+        case .conflict: "two machines post with the identity of \(peer) (run `hexlist id rotate` on one of them)"
         case .fault(let fault): "unreachable (\(fault.text))"
         }
     }

@@ -2,10 +2,11 @@ import HexlistEnvelope
 import HexlistModel
 
 /// The traffic of one route since the start. An envelope is counted once, when it is removed.
-struct RouteCounters: Sendable, Equatable {
+struct RouteCounters: Sendable {
     var dropped: [EnvelopeFault.Reason: Int] = [:]
-    /// A trusted peer whose last dropped envelope was signed more than a day ahead of this machine's clock.
-    var early: PeerID?
+    /// The trusted peer of the last envelope that was dropped because it was signed more than a day ahead of this machine's clock, and the
+    /// lead in milliseconds.
+    var early: (peer: PeerID, lead: UInt64)?
     /// Milliseconds since 1970; `nil` if there was none.
     private(set) var lastIn: Int64?
     private(set) var lastOut: Int64?

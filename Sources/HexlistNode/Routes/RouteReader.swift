@@ -132,7 +132,7 @@ final class RouteReader: @unchecked Sendable {
 
     private func dropped(_ fault: EnvelopeFault, _ node: isolated Node) {
         dropped(fault.reason, node)
-        if fault.reason == .early { counters.early = fault.sender?.peerID }
+        if fault.reason == .early, let sender = fault.sender { counters.early = (sender.peerID, fault.lead) }
         node.logger.debug("envelope dropped", metadata: ["route": "\(route.name)", "reason": "\(fault.reason)"])
     }
 
@@ -162,7 +162,7 @@ final class RouteReader: @unchecked Sendable {
             }
             counters.arrived(at: node.clocks.milliseconds)
             node.metrics.envelopeArrived()
-            node.routes.sender.record(arrival, node)
+            node.routes.sender.record(arrival, on: route.name, node)
             node.registry.rememberCard(arrival.card, node)
             for (envelope, receipt) in arrival.contents.receipts { node.routes.sender.settle(envelope, receipt, of: peer, node) }
             guard arrival.contents.isReceiptOwed, node.registry[peer]?.receive != .nothing else {

@@ -17,8 +17,6 @@ final class RouteSender: @unchecked Sendable {
     private static let interval = Duration.seconds(300)
     /// The pauses after rows could not be posted.
     private static let backoff = Backoff(from: .seconds(1), to: .seconds(300))
-    /// The time after an identity conflict during which no letters are posted to the peer.
-    private static let conflictTime = Duration.seconds(24 * 3_600)
     /// Maximum number of rows, and maximum bytes of their bodies, that are read and posted in one step.
     private static let stepRows = 4_096
     private static let stepBytes = 4 << 20
@@ -31,8 +29,7 @@ final class RouteSender: @unchecked Sendable {
     private var postings: [PeerID: PostedEnvelopes] = [:]
     /// Rows to be posted once more, with the number of earlier posts.
     private var repeated: [PeerID: [(rows: [ClosedRange<Int64>], posts: Int)]] = [:]
-    private var boots: [PeerID: BootHistory] = [:]
-    private var conflicts: [PeerID: ContinuousClock.Instant] = [:]
+    private(set) var conflicts = RouteConflicts()
     /// The reasons why rows of a peer could not be posted in the last attempt, by route.
     private var obstacles: [PeerID: [(route: String, obstacle: RouteObstacle)]] = [:]
     /// The same for attempts that are in progress.
@@ -61,15 +58,28 @@ final class RouteSender: @unchecked Sendable {
     /// The key of the postings from an identity to a peer, in the store's metadata.
     private static func metaKey(_ own: PeerID, _ peer: PeerID) -> String { "postings.\(own).\(peer)" }
 
-    /// Reads the postings of earlier runs.
-    static func postings(_ reader: StoreReader, of own: PeerID, for peers: [PeerID]) throws -> [PeerID: PostedEnvelopes] {
+    /// The key of the boot nonces in a peer's letters, in the store's metadata.
+    private static func bootsKey(_ peer: PeerID) -> String { "boots.\(peer)" }
+
+    /// The state of earlier runs.
+    struct Stored: Sendable {
         var postings: [PeerID: PostedEnvelopes] = [:]
-        for peer in peers { if let text = try reader.meta(metaKey(own, peer)) { postings[peer] = PostedEnvelopes(text: text) } }
-        return postings
+        var conflicts = RouteConflicts()
     }
 
-    func start(_ postings: [PeerID: PostedEnvelopes], _ node: isolated Node) {
-        self.postings = postings
+    /// Reads the state of earlier runs.
+    static func stored(_ reader: StoreReader, of own: PeerID, for peers: [PeerID]) throws -> Stored {
+        var postings: [PeerID: PostedEnvelopes] = [:]
+        var boots: [PeerID: RouteConflicts.Entry] = [:]
+        for peer in peers {
+            if let text = try reader.meta(metaKey(own, peer)) { postings[peer] = PostedEnvelopes(text: text) }
+            if let text = try reader.meta(bootsKey(peer)) { boots[peer] = RouteConflicts.Entry(text: text) }
+        }
+        return Stored(postings: postings, conflicts: RouteConflicts(boots))
+    }
+
+    func start(_ stored: Stored, _ node: isolated Node) {
+        (postings, conflicts) = (stored.postings, stored.conflicts)
         gaps = Set(postings.keys)
         everyone(at: startedAt + times.startTime, node)
     }
@@ -124,6 +134,7 @@ final class RouteSender: @unchecked Sendable {
     func state(of row: Int64, for peer: PeerID, _ node: isolated Node) -> PostingState? {
         if let posting = postings[peer]?.posting(of: row) { return .posted(posting) }
         guard node.registry.isTrusted(peer), !node.routes.routes(for: peer, node).isEmpty else { return nil }
+        if let route = conflict(of: peer, node) { return .unposted([(route, .conflict)]) }
         return .unposted(obstacles[peer] ?? [])
     }
 
@@ -132,6 +143,9 @@ final class RouteSender: @unchecked Sendable {
         guard failures[peer] == nil, isAway(peer, node), !node.routes.routes(for: peer, node).isEmpty else { return false }
         return active.contains(peer) || due[peer].map { $0 <= node.clocks.now + times.batchTime } ?? false
     }
+
+    /// The route on which two machines post with the identity of a peer; `nil` if one machine does.
+    func conflict(of peer: PeerID, _ node: isolated Node) -> String? { conflicts.route(of: peer, now: node.clocks.milliseconds) }
 
     /// The peers with envelopes on a route that have no receipt yet.
     func waiting(on route: String) -> [(peer: PeerID, envelopes: Int, bytes: Int)] {
@@ -144,18 +158,18 @@ final class RouteSender: @unchecked Sendable {
     // MARK: Letters of peers
 
     /// Records the boot nonce of the daemon that signed a letter, to detect identity conflicts.
-    func record(_ arrival: Arrival, _ node: isolated Node) {
+    func record(_ arrival: Arrival, on route: String, _ node: isolated Node) {
         let peer = arrival.sender.peerID
-        var history = boots[peer] ?? BootHistory(present: arrival.boot, since: arrival.signedAt)
-        if history.record(arrival.boot, signedAt: arrival.signedAt) {
-            let isNew = conflicts[peer].map { $0 <= node.clocks.now } ?? true
-            conflicts[peer] = node.clocks.now + Self.conflictTime
-            if isNew {
-                node.logger.warning("two machines post letters with one identity", metadata: ["peer.id": "\(peer)"])
-                node.events.record(.conflictIdentity, peer: peer, data: [:], from: .peerPresence(of: peer), node)
-            }
+        let change = conflicts.record(
+            arrival.boot, of: peer, signedAt: arrival.signedAt, on: route, now: node.clocks.milliseconds)
+        guard change != .none else { return }
+        node.store.setMeta(Self.bootsKey(peer), conflicts.text(of: peer)) { [logger = node.logger] result in
+            if case .failure(let error) = result { logger.warning("boot nonces could not be recorded", metadata: ["error": "\(error)"]) }
         }
-        boots[peer] = history
+        guard change == .conflict else { return }
+        node.logger.warning("two machines post letters with one identity", metadata: ["peer.id": "\(peer)", "route": "\(route)"])
+        node.events.record(.conflictIdentity, peer: peer, data: ["route": route], from: .peerPresence(of: peer), node)
+        node.notifyWatchers()
     }
 
     /// Handles a receipt in a letter. One for an envelope that was not posted to its signer is ignored.
@@ -218,7 +232,7 @@ final class RouteSender: @unchecked Sendable {
     private func isAway(_ peer: PeerID, _ node: isolated Node) -> Bool {
         let now = node.clocks.now
         guard let record = node.registry[peer], record.trust == .trusted, record.fingerprint != nil, node.sessions(with: peer).isEmpty,
-            !node.isInConflict(with: peer), conflicts[peer].map({ $0 <= now }) ?? true
+            !node.isInConflict(with: peer), conflict(of: peer, node) == nil
         else { return false }
         return now >= countsAsAway(peer)
     }

@@ -83,7 +83,17 @@ struct IDRotateCommand: AsyncParsableCommand {
             StandardError.note("Peers that trust \(before.uuid) will no longer recognise this machine. This cannot be undone.")
             try Terminal.confirm("Give this machine a new identity? [y/N]")
         }
-        try show(try await common.withClient { try await $0.rotateIdentity() }, output)
+        let status = try await common.withClient { try await $0.rotateIdentity() }
+        try show(status, output)
+        if !output.json, let count = status.formerEnvelopes { StandardError.note(Self.note(of: count)) }
+    }
+
+    /// - Parameter count: the number of envelopes that cannot be opened any more.
+    static func note(of count: Int) -> String {
+        count == 1
+            ? "1 envelope in a mailbox was sealed for the old identity and can no longer be opened. Its sender still has the hexes."
+            : "\(count) envelopes in mailboxes were sealed for the old identity and can no longer be opened. Their senders still have the "
+                + "hexes."
     }
 }
 
@@ -119,6 +129,7 @@ private struct OwnIdentity: JSONEncodable {
             $0.member("name", status.name)
             $0.member("uuid", status.uuid)
             $0.member("fingerprint", status.fingerprint)
+            if let count = status.formerEnvelopes { $0.member("formerEnvelopes", count) }
         }
     }
 }

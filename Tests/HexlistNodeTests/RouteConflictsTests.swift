@@ -1,0 +1,42 @@
+import HexlistEnvelope
+import HexlistModel
+import Testing
+
+@testable import HexlistNode
+
+@Suite("Identity conflicts in letters") struct RouteConflictsTests {
+    private let day = RouteConflicts.time
+
+    @Test("a conflict lasts until a day after the last letter of the second machine, also in the next run") func life() throws {
+        let peer = try #require(PeerID("5E3C0000-0000-8000-8000-000000000000"))
+        var conflicts = RouteConflicts()
+        func record(_ boot: UInt64, _ signedAt: UInt64, now: Int64) -> RouteConflicts.Change {
+            conflicts.record(BootNonce(boot), of: peer, signedAt: signedAt, on: "office", now: now)
+        }
+        #expect(record(1, 10, now: 10) == .history)
+        #expect(record(1, 20, now: 20) == .none)
+        #expect(record(2, 30, now: 30) == .history)
+        #expect(conflicts.route(of: peer, now: 30) == nil)
+        #expect(record(1, 40, now: 40) == .conflict)
+        #expect(conflicts.route(of: peer, now: 40) == "office" && conflicts.peers(on: "office", now: 40) == [peer])
+        #expect(conflicts.peers(on: "home", now: 40).isEmpty)
+        #expect(record(1, 50, now: 50) == .history, "the same conflict, which is extended")
+        let text = try #require(conflicts.text(of: peer))
+        let later = RouteConflicts([peer: try #require(RouteConflicts.Entry(text: text))])
+        #expect(later.text(of: peer) == text)
+        for conflicts in [conflicts, later] {
+            #expect(conflicts.route(of: peer, now: 49 + day) == "office")
+            #expect(conflicts.route(of: peer, now: 50 + day) == nil)
+            #expect(conflicts.route(of: peer, now: 49) == nil, "the clock was set back")
+        }
+        #expect(record(1, 60, now: 60 + day) == .conflict, "another conflict")
+    }
+
+    @Test(
+        "text of another form is not read",
+        arguments: [
+            "", "0000000000000001 1 - 0", "0000000000000001 1 - 0 - x", "1 1 - 0 -", "0000000000000001 -1 - 0 -",
+            "0000000000000001 1 x 0 -",
+        ])
+    func malformed(_ text: String) { #expect(RouteConflicts.Entry(text: text) == nil) }
+}
