@@ -6,6 +6,10 @@ package struct MQTTReconnect: Sendable {
 
     /// The pauses after consecutive failures.
     private static let backoff = Backoff(from: .seconds(1), to: .seconds(300))
+    /// The pauses for `recoveryTime` after the end of a connection that worked, so that mail is delivered soon after a restart of the
+    /// broker.
+    private static let recoveryBackoff = Backoff(from: .seconds(1), to: .seconds(4))
+    private static let recoveryTime = Duration.seconds(300)
     /// The pause after a second client was recognised.
     package static let secondClientPause = Duration.seconds(600)
     /// A connection that ends within this time of its login may have been ended by another client with the same id.
@@ -32,6 +36,8 @@ package struct MQTTReconnect: Sendable {
     }
 
     private var failures = 0
+    /// The end of the last connection that lasted longer than `shortTime`.
+    private var workedUntil: Instant?
     /// Recent ends soon after the login.
     private var shortEnds: [Instant] = []
     /// Whether another machine seems to use the client id.
@@ -43,6 +49,7 @@ package struct MQTTReconnect: Sendable {
     package mutating func pause(after end: End, now: Instant, using random: inout some RandomNumberGenerator) -> Duration {
         let lasted = end.loggedInAt.map { now - $0 }
         if let lasted, lasted >= Self.healthyTime { failures = 0 }
+        if let lasted, lasted >= Self.shortTime { workedUntil = now }
         failures += 1
         // If publishes were in flight, the more likely cause is a full mailbox.
         if end.fault == .closed, !end.hadPublishes, let lasted, lasted < Self.shortTime { shortEnds.append(now) }
@@ -53,6 +60,7 @@ package struct MQTTReconnect: Sendable {
             return Self.secondClientPause
         }
         // The first pauses are short, so that three takeovers fit into a minute.
-        return Self.backoff.jitteredPause(after: failures, shortest: .seconds(1), using: &random)
+        let backoff = workedUntil.map { now - $0 < Self.recoveryTime } ?? false ? Self.recoveryBackoff : Self.backoff
+        return backoff.jitteredPause(after: failures, shortest: .seconds(1), using: &random)
     }
 }

@@ -223,6 +223,19 @@ import Testing
         #expect(reconnect.pause(after: lasted, now: start, using: &random) == .seconds(1) && !reconnect.hasSecondClient)
     }
 
+    @Test("for five minutes after a connection that worked the pauses stay short, but not if the broker closes it soon") func recovery() {
+        var reconnect = MQTTReconnect()
+        var random = Longest()
+        func pauses(after lasted: Int) -> [Duration] {
+            let first = MQTTReconnect.End(fault: .closed, loggedInAt: start - .seconds(lasted), hadPublishes: true)
+            let failure = MQTTReconnect.End(fault: .failed("connection refused"), loggedInAt: nil, hadPublishes: false)
+            return [reconnect.pause(after: first, now: start, using: &random)]
+                + [1, 3, 7, 150, 299, 300].map { reconnect.pause(after: failure, now: start + .seconds($0), using: &random) }
+        }
+        #expect(pauses(after: 2) == [1, 2, 4, 8, 16, 32, 64].map { .seconds($0) })
+        #expect(pauses(after: 60) == [1, 2, 4, 4, 4, 4, 64].map { .seconds($0) })
+    }
+
     @Test(
         "three closes soon after the login within a minute show a second client",
         arguments: [

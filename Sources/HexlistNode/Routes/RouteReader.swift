@@ -13,6 +13,8 @@ import NIOCore
 final class RouteReader: @unchecked Sendable {
     /// The pause between two rounds, so that a mailbox with any number of envelopes leaves time for other work.
     private static let roundPause = Duration.milliseconds(100)
+    /// The delay after an envelope arrived, in which others of the same delivery arrive.
+    private static let arrivalTime = Duration.milliseconds(10)
     /// The pauses after failures.
     private static let backoff = Backoff(from: .seconds(1), to: .seconds(60))
     /// The time after which a receipt that cannot be posted is abandoned. The sender then posts its rows again.
@@ -24,6 +26,8 @@ final class RouteReader: @unchecked Sendable {
     private var isWorking = false
     /// Whether `work` was called during a round, so that another one follows.
     private var isDue = false
+    /// The end of the last round; `nil` before the first.
+    private var finishedAt: ContinuousClock.Instant?
     private var postponed = PostponedEnvelopes()
     /// The envelopes whose receipt could not be posted, with the instant of the first failure.
     private var unanswered: [String: ContinuousClock.Instant] = [:]
@@ -49,8 +53,13 @@ final class RouteReader: @unchecked Sendable {
         for completion in tests.endAll() { completion(RouteFault(text: "the route is not used any more")) }
     }
 
-    /// Schedules a round after an envelope arrived. Envelopes that arrive within `batchTime` share a round.
-    func somethingCame(_ node: isolated Node) { schedule(node.clocks.now + (tests.isEmpty ? times.batchTime : .zero), node) }
+    /// Schedules a round after an envelope arrived. A single envelope is read at once. If many arrive, rounds are `batchTime` apart, so
+    /// that envelopes share receipts.
+    func somethingCame(_ node: isolated Node) {
+        let soon = node.clocks.now + Self.arrivalTime
+        guard tests.isEmpty, let finishedAt else { return schedule(soon, node) }
+        schedule(max(soon, finishedAt + times.batchTime), node)
+    }
 
     /// Posts a letter to this machine, and waits until it is read and opened. Meanwhile the mailbox is read without `batchTime`.
     /// - Parameter completion: called once, with the fault if the test failed.
@@ -105,6 +114,7 @@ final class RouteReader: @unchecked Sendable {
     private func finish(after pause: Duration, _ node: isolated Node) {
         isWorking = false
         let now = node.clocks.now
+        finishedAt = now
         let next = now + (isDue ? times.batchTime : pause)
         isDue = false
         schedule(min(next, postponed.next(after: now) ?? next), node)
