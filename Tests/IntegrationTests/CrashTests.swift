@@ -57,6 +57,16 @@ struct CrashTests {
         try await Rig.run("away", long: ["--rounds", "20", "--hexes", "2000"])
     }
 
+    @Test("wrong clocks, a restored backup, two machines with one identity, on routes", .ifRuns("away", "--only", "identity"))
+    func awayIdentity() async throws {
+        try await Rig.run("away", ["--only", "identity"], long: [])
+    }
+
+    @Test("a folder that is carried by mail", .ifRuns("away", "--only", "mail"))
+    func awayMail() async throws {
+        try await Rig.run("away", ["--only", "mail"], long: ["--rounds", "10", "--hexes", "500"])
+    }
+
     @Test("other programs that write to the store", .ifRuns("foreign-writer"))
     func foreignWriter() async throws {
         try await Rig.run("foreign-writer", long: ["--rounds", "200"])
@@ -95,7 +105,9 @@ struct CrashTests {
 
 extension Trait where Self == ConditionTrait {
     /// Runs the test if this machine can run that program of Tests/Faults. Otherwise the output has the reason.
-    static func ifRuns(_ rig: String) -> Self { .enabled(if: Rig.obstacle(rig) == nil, "\(Rig.obstacle(rig) ?? "")") }
+    static func ifRuns(_ rig: String, _ arguments: String...) -> Self {
+        .enabled(if: Rig.obstacle(rig, arguments) == nil, "\(Rig.obstacle(rig, arguments) ?? "")")
+    }
 
     /// Runs the suite if its programs are built.
     static var ifBuilt: Self { .enabled(if: Checkout.hasPrograms, "hexlistd and hexlist are not built") }
@@ -110,11 +122,12 @@ extension Trait where Self == TimeLimitTrait {
 enum Rig {
 
     /// The reason why this machine cannot run the program. The program reports it (status 77) before doing anything.
-    static func obstacle(_ name: String) -> String? {
+    static func obstacle(_ name: String, _ arguments: [String] = []) -> String? {
         obstacles.withLock { known in
-            if let obstacle = known[name] { return obstacle }
-            let obstacle = ask(name)
-            known[name] = .some(obstacle)
+            let command = ([name] + arguments).joined(separator: " ")
+            if let obstacle = known[command] { return obstacle }
+            let obstacle = ask(name, arguments)
+            known[command] = .some(obstacle)
             return obstacle
         }
     }
@@ -122,10 +135,11 @@ enum Rig {
     /// The reason of each program. Each is asked once.
     private static let obstacles = Mutex<[String: String?]>([:])
 
-    private static func ask(_ name: String) -> String? {
+    private static func ask(_ name: String, _ arguments: [String]) -> String? {
         do {
             let environment = ProcessInfo.processInfo.environment.merging(["HEXLIST_BIN": Checkout.programs]) { $1 }
-            let (said, status) = try ChildProcess.answer("\(Checkout.root)/Tests/Faults/\(name)", ["--check"], environment: environment)
+            let (said, status) = try ChildProcess.answer(
+                "\(Checkout.root)/Tests/Faults/\(name)", arguments + ["--check"], environment: environment)
             return status == 77 ? said.split(separator: "\n").first.map(String.init) ?? "no reason given" : nil
         } catch {
             return "\(error)"
