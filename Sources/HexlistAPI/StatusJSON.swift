@@ -44,7 +44,7 @@ public struct StatusJSON: JSONShape, Sendable, Equatable {
     public var localSend: LocalSendStatus?
     /// Number of drop tokens, because of which the peer port answers plain HTTP; `nil` from an older daemon.
     public var drops: Int?
-    /// The number of envelopes in this machine's mailboxes that are sealed for its former identity, in the reply to a rotation; `nil`
+    /// The number of envelopes in the folders of its routes that are sealed for its former identity, in the reply to a rotation; `nil`
     /// otherwise.
     public var formerEnvelopes: Int?
 

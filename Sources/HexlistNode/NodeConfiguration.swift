@@ -113,8 +113,8 @@ public struct NodeConfiguration: Sendable {
         /// The value of `awayTime` until sessions had time to open after a start of the node. It is shorter, because they open within
         /// seconds.
         public var startTime = Duration.seconds(10)
-        /// The delay after hexes were queued or an envelope arrived, so that several hexes share an envelope, and several envelopes a
-        /// receipt.
+        /// The delay after hexes were queued, so that several share an envelope, and the minimum time between two rounds of a mailbox, so
+        /// that several envelopes share a receipt.
         public var batchTime = Duration.seconds(2)
 
         public init() {}

@@ -198,7 +198,7 @@ final class AcceptedChannel: ChannelGateOwner {
         gate?.abort()
     }
 
-    func proved() { if let channel { state.plainSlots.prove(ObjectIdentifier(channel)) } }
+    func authenticated() { if let channel { state.plainSlots.authenticate(ObjectIdentifier(channel)) } }
 
     func ended() {
         deadline?.cancel()

@@ -9,13 +9,13 @@ protocol ChannelGateOwner: AnyObject {
     /// returns.
     func firstByte(_ byte: UInt8, on channel: any Channel) -> ChannelGate.FirstByte
     /// Called when a request of plain HTTP on the connection had a valid key or token.
-    func proved()
+    func authenticated()
     /// Called once, when the channel is closed.
     func ended()
 }
 
 extension ChannelGateOwner {
-    func proved() {}
+    func authenticated() {}
 }
 
 /// The channel handler next to the socket, for the whole life of the channel. Limits the bytes of a handshake, delays handshakes that
@@ -85,8 +85,8 @@ final class ChannelGate: ChannelInboundHandler {
     }
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
-        guard event is PlainHTTPSenderProved else { return context.fireUserInboundEventTriggered(event) }
-        owner?.proved()
+        guard event is PlainHTTPAuthenticated else { return context.fireUserInboundEventTriggered(event) }
+        owner?.authenticated()
     }
 
     private func endOwner() {

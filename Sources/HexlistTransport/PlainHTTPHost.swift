@@ -18,14 +18,14 @@ public struct PlainHTTPHost: Sendable {
     public static let none = PlainHTTPHost(isOpen: { false }, serve: { $0.close(promise: nil) })
 }
 
-/// A user event from the server of plain HTTP: a request on this connection had a valid key or token, so the connection keeps its slot.
-public struct PlainHTTPSenderProved: Sendable {
+/// A user event from the server of plain HTTP: a request on this connection had a valid key, token or ticket.
+public struct PlainHTTPAuthenticated: Sendable {
     public init() {}
 }
 
 /// The connection slots of plain HTTP, separate from those of peers. If all are in use, a new connection gets the slot of another one: the
-/// oldest of the address that has most of them. A connection is proved once it had a valid key or token. Unproved ones lose their slots
-/// first, also if each address has only one, so neither a few nor many addresses can lock out the others. Performs no IO.
+/// oldest of the address that has most of them. A connection that had a valid key, token or ticket is authenticated. It loses its slot only
+/// if all are authenticated, so neither a few nor many addresses can lock out the others. Performs no IO.
 struct PlainHTTPSlots<Connection: Hashable> {
     enum Entry: Equatable {
         case entered
@@ -37,7 +37,7 @@ struct PlainHTTPSlots<Connection: Hashable> {
     private let limit: Int
     private let limitOfAddress: Int
     /// Oldest first.
-    private var slots: [(connection: Connection, network: IPAddress, isProved: Bool)] = []
+    private var slots: [(connection: Connection, network: IPAddress, isAuthenticated: Bool)] = []
 
     /// - Parameters:
     ///   - limit: number of slots.
@@ -51,27 +51,23 @@ struct PlainHTTPSlots<Connection: Hashable> {
         guard own < limitOfAddress else { return .refused }
         var replaced: Connection?
         if slots.count >= limit {
-            /// Returns the oldest of the address that has most slots, if these are at least `least`.
-            func oldest(_ places: some Collection<Int>, least: Int) -> Int? {
-                let most = places.map { counts[slots[$0].network] ?? 0 }.max() ?? 0
-                return most >= least ? places.first { counts[slots[$0].network] == most } : nil
-            }
-            let unproved = slots.indices.filter { !slots[$0].isProved }
-            // The first connection of an address gets a slot in any case. Further ones only from an address with more, because the heaviest
-            // address loses its slots first.
-            guard let place = oldest(unproved, least: own == 0 ? 1 : own + 2) ?? oldest(slots.indices, least: own + 2) else {
-                return .refused
-            }
-            replaced = slots.remove(at: place).connection
+            let unauthenticated = slots.indices.filter { !slots[$0].isAuthenticated }
+            let candidates = unauthenticated.isEmpty ? Array(slots.indices) : unauthenticated
+            let most = candidates.map { counts[slots[$0].network] ?? 0 }.max() ?? 0
+            // The first connection of an address gets any slot that is not authenticated. Otherwise the address that loses a slot keeps at
+            // least as many as the new one gets.
+            let least = own == 0 && !unauthenticated.isEmpty ? 1 : own + 2
+            guard most >= least, let index = candidates.first(where: { counts[slots[$0].network] == most }) else { return .refused }
+            replaced = slots.remove(at: index).connection
         }
-        slots.append((connection, network, isProved: false))
+        slots.append((connection, network, isAuthenticated: false))
         return replaced.map { .enteredInstead(of: $0) } ?? .entered
     }
 
-    /// Protects the slot of a connection that had a valid key or token.
-    mutating func prove(_ connection: Connection) {
-        guard let place = slots.firstIndex(where: { $0.connection == connection }) else { return }
-        slots[place].isProved = true
+    /// Protects the slot of a connection that had a valid key, token or ticket.
+    mutating func authenticate(_ connection: Connection) {
+        guard let index = slots.firstIndex(where: { $0.connection == connection }) else { return }
+        slots[index].isAuthenticated = true
     }
 
     mutating func leave(_ connection: Connection) { slots.removeAll { $0.connection == connection } }

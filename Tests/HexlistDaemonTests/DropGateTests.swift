@@ -37,7 +37,9 @@ import Testing
     @Test("a token is good for 60 requests in any hour, apart from other tokens") func rate() {
         var gate = DropGate([token("first", "a"), token("second", "b")])
         func admits(_ text: String, at seconds: Int) -> Bool {
-            status(gate.admit(text, from: phone, now: start + .seconds(seconds))) == nil
+            guard case .admitted(let token) = gate.admit(text, from: phone, now: start + .seconds(seconds)) else { return false }
+            gate.finish(token.peer)
+            return true
         }
         for second in 0..<60 { #expect(admits("a", at: second * 10)) }
         #expect(!admits("a", at: 600) && !admits("a", at: 3_599))
@@ -51,6 +53,20 @@ import Testing
         #expect(refusal.status == 429 && refusal.message.contains("in 1 minutes"))
     }
 
+    @Test("a token is good for eight requests at a time, apart from other tokens") func requestsAtOnce() {
+        let (first, second) = (token("first", "a"), token("second", "b"))
+        var gate = DropGate([first, second])
+        for _ in 0..<8 { #expect(gate.admit("a", from: phone, now: start) == .admitted(first)) }
+        for _ in 0..<100 { #expect(status(gate.admit("a", from: stranger, now: start)) == 429) }
+        #expect(gate.admit("b", from: phone, now: start) == .admitted(second))
+        gate.finish(first.peer)
+        #expect(gate.admit("a", from: phone, now: start) == .admitted(first), "refused requests do not count")
+        #expect(status(gate.admit("a", from: phone, now: start)) == 429)
+        gate.remove(first.peer)
+        gate.finish(first.peer)
+        #expect(gate.count == 1)
+    }
+
     @Test("a token is good for 2 GiB in a day, apart from other tokens, until it is removed") func bytes() {
         let (first, second) = (token("first", "a"), token("second", "b"))
         var gate = DropGate([first, second])
@@ -59,7 +75,7 @@ import Testing
         #expect(gate.receive(half - 1, of: first.peer, now: start + .seconds(3_600)) == nil)
         #expect(status(gate.admit("a", from: phone, now: start + .seconds(3_600))) == nil)
         let refusal = gate.receive(1, of: first.peer, now: start + .seconds(3_601))
-        #expect(refusal?.status == 429 && refusal?.message.hasPrefix("2 GiB in a day") == true)
+        #expect(refusal?.status == 429 && refusal?.message.hasPrefix("2 GiB a day") == true)
         #expect(status(gate.admit("a", from: phone, now: start + .seconds(86_399))) == 429)
         #expect(status(gate.admit("b", from: phone, now: start + .seconds(86_399))) == nil)
         #expect(gate.receive(half, of: second.peer, now: start + .seconds(86_399)) == nil)

@@ -17,7 +17,7 @@ import Testing
         try await withTwoNodes { one, two in
             _ = try await one.node.peers.setTrust(two.id, .trusted)
             // The card arrives with the next Hello of one, but two does not trust one.
-            try await two.until { _ in await Self.hello(two, of: one)?.card != nil }
+            try await eventually { await Self.hello(two, of: one)?.card != nil }
             #expect(try await Self.card(two, of: one) == nil)
             #expect(try await Self.card(one, of: two) == nil)
             _ = try await two.node.peers.setTrust(one.id, .trusted)

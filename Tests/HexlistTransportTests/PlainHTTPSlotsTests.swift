@@ -47,32 +47,43 @@ import Testing
         #expect(slots.enter(7, from: try address(4)) == .enteredInstead(of: 2))
     }
 
-    @Test("a proved connection keeps its slot") func proved() throws {
+    @Test("an authenticated connection keeps its slot") func authenticated() throws {
         var slots = PlainHTTPSlots<Int>(limit: 3, limitOfAddress: 3)
         for number in 0..<3 { _ = slots.enter(number, from: try address(1)) }
-        slots.prove(0)
-        slots.prove(9)  // ended meanwhile
+        slots.authenticate(0)
+        slots.authenticate(9)  // ended meanwhile
         #expect(slots.enter(3, from: try address(2)) == .enteredInstead(of: 1))
         #expect(slots.enter(4, from: try address(3)) == .enteredInstead(of: 2))
-        slots.prove(3)
+        slots.authenticate(3)
         for number in 5..<100 { #expect(slots.enter(number, from: try address(number)) == .enteredInstead(of: number - 1)) }
-        slots.prove(99)
+        slots.authenticate(99)
         #expect(slots.enter(100, from: try address(100)) == .refused)
         slots.leave(0)
         #expect(slots.enter(101, from: try address(100)) == .entered)
     }
 
-    @Test("proved connections are shared fairly between addresses") func provedFairly() throws {
+    @Test("authenticated connections are shared fairly between addresses") func authenticatedFairly() throws {
         var slots = PlainHTTPSlots<Int>(limit: 4, limitOfAddress: 3)
         for (number, network) in [1, 1, 1, 2].enumerated() {
             _ = slots.enter(number, from: try address(network))
-            slots.prove(number)
+            slots.authenticate(number)
         }
         #expect(slots.enter(4, from: try address(3)) == .enteredInstead(of: 0))
         #expect(slots.enter(5, from: try address(3)) == .refused)
-        slots.prove(4)
+        slots.authenticate(4)
         #expect(slots.enter(6, from: try address(4)) == .enteredInstead(of: 1))
-        slots.prove(6)
+        slots.authenticate(6)
         #expect(slots.enter(7, from: try address(5)) == .refused)
+    }
+
+    @Test("while a connection is not authenticated, the authenticated ones keep their slots") func mixed() throws {
+        var slots = PlainHTTPSlots<Int>(limit: 6, limitOfAddress: 8)
+        for number in 0..<4 {
+            _ = slots.enter(number, from: try address(1))
+            slots.authenticate(number)
+        }
+        for number in 4..<6 { #expect(slots.enter(number, from: try address(number)) == .entered) }
+        #expect(slots.enter(6, from: try address(4)) == .refused, "the others have one slot each")
+        #expect(slots.enter(7, from: try address(7)) == .enteredInstead(of: 4))
     }
 }

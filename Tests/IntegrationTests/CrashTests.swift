@@ -21,17 +21,6 @@ struct CrashTests {
         try await Rig.run("ahead", long: ["--rounds", "200"])
     }
 
-    @Test("SIGKILL at random instants of fetching files, on either side", .ifRuns("files"))
-    func files() async throws {
-        try await Rig.run("files", long: ["--rounds", "200", "--largest", "400"])
-    }
-
-    @Test("files of all kinds, with changes and faults during transfers", .ifRuns("file-troubles"))
-    func fileTroubles() async throws {
-        let long = ["--large", "5120", "--folders", "50", "--shared", "200", "--silence", "60"]
-        try await Rig.run("file-troubles", Lab.isAvailable ? ["--hosts"] : [], long: long)
-    }
-
     @Test("SIGKILL at the N-th system call, on either side", .ifRuns("kill-at-call"))
     func killAtCall() async throws {
         try await Rig.run("kill-at-call", long: ["--rounds", "500"])
@@ -50,21 +39,6 @@ struct CrashTests {
     @Test("full disks, then space again", .ifRuns("disk-full"))
     func diskFull() async throws {
         try await Rig.run("disk-full", long: ["--rounds", "50", "--patient"])
-    }
-
-    @Test("peers that are never online together, through a folder and mosquitto", .ifRuns("away"))
-    func away() async throws {
-        try await Rig.run("away", long: ["--rounds", "20", "--hexes", "2000"])
-    }
-
-    @Test("wrong clocks, a restored backup, two machines with one identity, on routes", .ifRuns("away", "--only", "identity"))
-    func awayIdentity() async throws {
-        try await Rig.run("away", ["--only", "identity"], long: [])
-    }
-
-    @Test("a folder that is carried by mail", .ifRuns("away", "--only", "mail"))
-    func awayMail() async throws {
-        try await Rig.run("away", ["--only", "mail"], long: ["--rounds", "10", "--hexes", "500"])
     }
 
     @Test("other programs that write to the store", .ifRuns("foreign-writer"))

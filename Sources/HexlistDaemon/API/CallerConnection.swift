@@ -10,7 +10,7 @@ enum CallerConnection {
     static var remoteAddress: IPAddress? { channel?.remoteAddress?.ipAddress.flatMap { IPAddress.withZone($0)?.address } }
 
     /// Protects the connection from eviction, because its request has a valid key or token.
-    static func proved() { channel?.pipeline.fireUserInboundEventTriggered(PlainHTTPSenderProved()) }
+    static func markAuthenticated() { channel?.pipeline.fireUserInboundEventTriggered(PlainHTTPAuthenticated()) }
 
     /// Runs work, and cancels it when the connection is closed. A caller that closed only its sending side still gets the reply.
     /// - Throws: `badRequest` if the connection was closed before `work` was done. `work` has ended by then.

@@ -27,9 +27,11 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
     /// Whether the current body is an upload; each chunk of it restarts the time limit.
     private var isUpload = false
     private var fault: HexlistError?
-    private var hasReplied = false
+    /// Whether the 400 reply to invalid HTTP was begun.
+    private var hasRepliedToInvalidHTTP = false
     /// Whether the reply has `Connection: close`. The connection is closed after the reply and the rest of the body.
     private var closesAfterReply = false
+    /// Whether no body is being received: `false` from the head of a request until its last byte.
     private var isBodyComplete = true
     /// Bytes of the current body after a reply with `Connection: close`.
     private var discardedBytes = 0
@@ -97,10 +99,10 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
 
     func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
         switch unwrapOutboundIn(data) {
-        case .head where fault != nil && requests == 0 && !hasReplied:
+        case .head where fault != nil && requests == 0 && !hasRepliedToInvalidHTTP:
             // Hummingbird answers invalid HTTP with a 400 without a body. Its head is replaced by one with a body; the end part of its
             // answer follows.
-            hasReplied = true
+            hasRepliedToInvalidHTTP = true
             let error = fault ?? HexlistError(.badRequest, "")
             let body = ErrorJSON(error).jsonBytes
             let head = HTTPResponse(
@@ -111,7 +113,7 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
         case .head(let response) where response.headerFields[.connection] == "close": closesAfterReply = true
         case .body where limits.isStrict: wait(context)
         case .head, .body: break
-        case .end where hasReplied:
+        case .end where hasRepliedToInvalidHTTP:
             // The connection is closed, because nothing more is read from it, and a caller that continues to write would block.
             context.writeAndFlush(data, promise: promise)
             return context.close(promise: nil)

@@ -22,10 +22,11 @@ enum MulticastQuery {
     }
 
     private static let port: UInt16 = 5_353
-    /// Milliseconds to wait after each of three queries.
-    private static let milliseconds: Int32 = 400
+    /// Number of queries, and milliseconds to wait after each. A responder does not repeat an answer within a second (RFC 6762, 6), and
+    /// may be slow.
+    private static let (queries, milliseconds) = (5, 500)
 
-    /// Sends the queries. Blocks for up to 1.2 s; returns earlier if both this machine and another one answer.
+    /// Sends the queries. Blocks for up to 2.5 s; returns earlier if both this machine and another one answer.
     /// - Parameters:
     ///   - index: the interface's index.
     ///   - own: the addresses of this machine.
@@ -61,7 +62,7 @@ enum MulticastQuery {
         var names: [String] = []
         var (hasAnswer, byOthers) = (false, false)
         var failure: Int32?
-        for _ in 0..<3 {
+        for _ in 0..<queries {
             let sent = question.withUnsafeBytes { bytes in
                 withUnsafePointer(to: &target) { pointer in
                     pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
@@ -70,7 +71,7 @@ enum MulticastQuery {
                 }
             }
             failure = sent < 0 ? errno : nil
-            let deadline = ContinuousClock.now + .milliseconds(Int(milliseconds))
+            let deadline = ContinuousClock.now + .milliseconds(milliseconds)
             while true {
                 let left = Int32(max(0, ((deadline - .now) / .milliseconds(1)).rounded(.up)))
                 var wait = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)

@@ -10,6 +10,8 @@ struct DropGate {
 
     /// Maximum number of requests with one token in an hour.
     static let requestsInHour = 60
+    /// Maximum number of requests with one token at a time, so that slow ones leave slots to guests and other tokens.
+    static let requestsAtOnce = 8
     /// Maximum bytes of all bodies with one token in a day, refused and repeated ones included.
     static let bytesInDay: Int64 = 2 << 30
     /// Number of wrong tokens from one IP address in an hour after which further ones are refused with 429 instead of 403.
@@ -30,7 +32,9 @@ struct DropGate {
         var token: DropToken
         /// The times of the requests of the last hour.
         var requests: [Instant] = []
-        /// The bytes of bodies since `dayBegan`. A day begins with the first bytes after the last one.
+        /// Number of requests without a reply.
+        var running = 0
+        /// The bytes of bodies since `dayBegan`. A period of 24 h begins with the first byte after the previous period ended.
         var bytes: Int64 = 0
         var dayBegan: Instant?
     }
@@ -54,7 +58,7 @@ struct DropGate {
 
     mutating func remove(_ peer: PeerID) { entries.removeAll { $0.token.peer == peer } }
 
-    /// Admits a request with a token, and counts it.
+    /// Admits a request with a token, and counts it. `finish` follows for each admitted one.
     mutating func admit(_ token: String, from address: IPAddress, now: Instant) -> Admission {
         let hash = SHA256.hash(data: Array(token.utf8))
         // All hashes are compared, each in constant time, so the time of a reply reveals nothing about a token.
@@ -69,9 +73,19 @@ struct DropGate {
                     status: 429,
                     message: "\(Self.requestsInHour) requests in an hour are the maximum. Try again in \(minutes) minutes."))
         }
+        guard entries[index].running < Self.requestsAtOnce else {
+            return .refused(
+                GuestRefusal(status: 429, message: "\(Self.requestsAtOnce) requests at a time are the maximum. Try again later."))
+        }
         if let refusal = count(0, at: index, now: now) { return .refused(refusal) }
         entries[index].requests.append(now)
+        entries[index].running += 1
         return .admitted(entries[index].token)
+    }
+
+    /// Ends an admitted request.
+    mutating func finish(_ peer: PeerID) {
+        if let index = entries.firstIndex(where: { $0.token.peer == peer }) { entries[index].running -= 1 }
     }
 
     /// Counts received bytes of a body.
@@ -87,7 +101,7 @@ struct DropGate {
         entries[index].bytes += Int64(bytes)
         guard entries[index].bytes >= Self.bytesInDay else { return nil }
         return GuestRefusal(
-            status: 429, message: "\(Self.bytesInDay >> 30) GiB in a day are the maximum for one address. Try again tomorrow.")
+            status: 429, message: "\(Self.bytesInDay >> 30) GiB a day can be sent with this token. Try again tomorrow.")
     }
 
     /// Counts a wrong token from an IP address.

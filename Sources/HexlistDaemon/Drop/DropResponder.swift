@@ -37,8 +37,9 @@ struct DropResponder: Sendable {
         guard let address = CallerConnection.remoteAddress else { throw GuestRefusal.notFound }
         try await GuestResponder.gate(api).checkDrop(GuestRequestHead(request))
         let (token, node) = (try admit(String(request.uri.path.dropFirst(Self.path.count)), from: address), api.node)
+        defer { api.drops.finish(token.peer) }
         let key = try Self.key(request)
-        CallerConnection.proved()
+        CallerConnection.markAuthenticated()
         let receiver = DropReceiver(transfers: node.transfers, diskReserve: await node.diskReserve)
         var counted = request
         counted.body = RequestBody(

@@ -25,6 +25,9 @@ final class DropTokens: Sendable {
         gate.withLock { $0.admit(token, from: address, now: now()) }
     }
 
+    /// Ends an admitted request.
+    func finish(_ peer: PeerID) { gate.withLock { $0.finish(peer) } }
+
     /// Counts received bytes of a body.
     /// - Throws: the refusal if the token was removed, or its bytes of a day are used up.
     func receive(_ bytes: Int, of peer: PeerID) throws(GuestRefusal) {

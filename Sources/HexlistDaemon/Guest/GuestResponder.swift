@@ -78,7 +78,7 @@ struct GuestResponder: Sendable {
         let device = request.headers[.userAgent].flatMap(Self.device)
         switch guests.join(wanted, from: address, device: device, name: await api.node.nameAndPort().name) {
         case .joined(let joined):
-            CallerConnection.proved()
+            CallerConnection.markAuthenticated()
             return APIReply.json(joined)
         case .refused(let refusal): throw refusal
         case .allEnded:
@@ -102,7 +102,7 @@ struct GuestResponder: Sendable {
             throw GuestRefusal(status: 403, message: "This page has expired. Scan the QR code again.")
         }
         let guest = try guests.guest(token: token, from: address)
-        CallerConnection.proved()
+        CallerConnection.markAuthenticated()
         return guest
     }
 
@@ -113,7 +113,7 @@ struct GuestResponder: Sendable {
         guard request.method == .get || request.method == .head else { throw Self.wrongMethod }
         let ticket = request.uri.path.dropFirst(Self.downloads.count).prefix { $0 != "/" }
         let local = try guests.file(ticket: String(ticket), from: address)
-        CallerConnection.proved()
+        CallerConnection.markAuthenticated()
         let transfers = api.node.transfers
         let file: OfferedFile
         do {

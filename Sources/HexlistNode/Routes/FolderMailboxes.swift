@@ -100,9 +100,12 @@ struct FolderMailboxes: Sendable {
     }
 
     /// The card to seal with: the one in the peer's mailbox or the known one, by their serials.
-    /// - Returns: `nil` if the peer has no mailbox with a card of this key.
+    /// - Returns: `nil` if the peer has no mailbox, or if no card has this key. A file that is not a card of this key does not replace the
+    ///   known card, because anybody who can write to the folder may have put it there.
     func card(of key: Fingerprint, known: Card?) -> Card? {
-        guard let found = card(in: key.peerID), found.fingerprint == key else { return nil }
+        guard let found = card(in: key.peerID), found.fingerprint == key else {
+            return folder.contains(Self.cardName, in: key.peerID.description) ? known : nil
+        }
         return known.map { $0.serial > found.serial ? $0 : found } ?? found
     }
 

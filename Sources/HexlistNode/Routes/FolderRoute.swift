@@ -66,7 +66,7 @@ final class FolderRoute: Route, @unchecked Sendable {
     private func watchMailbox(_ node: isolated Node) {
         guard watch == nil else { return }
         watch = try? FolderWatch.additions(in: mailbox.ownPath) { [weak node, name] in
-            node?.onLoop { $0.routes.reader(name)?.somethingCame($0) }
+            node?.onLoop { $0.routes.reader(name)?.envelopeArrived($0) }
         }
     }
 
@@ -121,7 +121,7 @@ final class FolderRoute: Route, @unchecked Sendable {
             case .failure(let error):
                 self?.fail(error, node)
                 // The reader finds out when the folder works again.
-                if let self { node.routes.reader(name)?.somethingCame(node) }
+                if let self { node.routes.reader(name)?.envelopeArrived(node) }
                 completion(PostResult(obstacle: .fault(RouteFault(text: Self.text(of: error)))), node)
             }
         }

@@ -110,7 +110,7 @@ final class MQTTRoute: Route, @unchecked Sendable {
                 return
             }
             // A message with QoS 0 is stored like any other; it needs no acknowledgement.
-            if inbox.add(payload, id: id) { node.routes.reader(name)?.somethingCame(node) }
+            if inbox.add(payload, id: id) { node.routes.reader(name)?.envelopeArrived(node) }
             connection?.setFull(!inbox.hasRoom)
         case .skipped:
             node.routes.reader(name)?.dropped(.noEnvelope, node)

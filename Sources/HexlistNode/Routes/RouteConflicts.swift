@@ -3,16 +3,21 @@ import HexlistModel
 
 /// Identity conflicts of peers that show in their letters: two machines post with the identity of one peer.
 struct RouteConflicts: Sendable {
-    /// Milliseconds after the last letter of the second machine during which nothing is posted to the peer.
-    static let time: Int64 = 24 * 3_600_000
+    /// Milliseconds after the last letter that shows two machines, during which nothing is posted to the peer.
+    static let pause: Int64 = 24 * 3_600_000
 
     /// The history of one peer.
     struct Entry: Sendable, Equatable {
         var boots: BootHistory
-        /// The end of the conflict, in milliseconds since 1970; 0 if there was none.
-        var until: Int64 = 0
-        /// The name of the route on which the conflict was seen; empty if there was none.
-        var route = ""
+        /// The last conflict; `nil` if there was none.
+        var conflict: Conflict?
+    }
+
+    struct Conflict: Sendable, Equatable {
+        /// The end of the conflict, in milliseconds since 1970.
+        var until: Int64
+        /// The name of the route on which the conflict was seen.
+        var route: String
     }
 
     private var entries: [PeerID: Entry] = [:]
@@ -31,9 +36,9 @@ struct RouteConflicts: Sendable {
     /// - Parameter now: milliseconds since 1970.
     mutating func record(_ boot: BootNonce, of peer: PeerID, signedAt: UInt64, on route: String, now: Int64) -> Change {
         var entry = entries[peer] ?? Entry(boots: BootHistory(present: boot, since: signedAt))
-        let isSecond = entry.boots.record(boot, signedAt: signedAt)
-        let isNew = isSecond && entry.until <= now
-        if isSecond { (entry.until, entry.route) = (now + Self.time, route) }
+        let isConflict = entry.boots.record(boot, signedAt: signedAt)
+        let isNew = isConflict && (entry.conflict?.until ?? now) <= now
+        if isConflict { entry.conflict = Conflict(until: now + Self.pause, route: route) }
         guard entries[peer] != entry else { return .none }
         entries[peer] = entry
         return isNew ? .conflict : .history
@@ -41,8 +46,8 @@ struct RouteConflicts: Sendable {
 
     /// The route on which a present conflict of the peer was seen; `nil` without a conflict.
     func route(of peer: PeerID, now: Int64) -> String? {
-        // A conflict cannot end later than `time` from now; if it seems to, the clock was set back.
-        entries[peer].flatMap { now < $0.until && $0.until <= now + Self.time ? $0.route : nil }
+        // A conflict cannot end later than `pause` from now; if it seems to, the clock was set back.
+        entries[peer]?.conflict.flatMap { now < $0.until && $0.until <= now + Self.pause ? $0.route : nil }
     }
 
     /// The peers with a present conflict that was seen on a route, sorted.
@@ -52,11 +57,12 @@ struct RouteConflicts: Sendable {
 
     // MARK: In the store
 
-    /// One line: `PRESENT SINCE PREVIOUS UNTIL ROUTE`, with `-` for no previous nonce and for no route.
+    /// One line: `PRESENT SINCE CONFLICT-AT PREVIOUS`, with `-` for no previous nonce, and ` UNTIL ROUTE` after a conflict.
     func text(of peer: PeerID) -> String? {
         entries[peer].map { entry in
-            let previous = entry.boots.previous.map(\.description) ?? "-"
-            return "\(entry.boots.present) \(entry.boots.since) \(previous) \(entry.until) \(entry.route.isEmpty ? "-" : entry.route)"
+            let (boots, previous) = (entry.boots, entry.boots.previous.map(\.description) ?? "-")
+            let conflict = entry.conflict.map { " \($0.until) \($0.route)" } ?? ""
+            return "\(boots.present) \(boots.since) \(boots.conflictAt) \(previous)\(conflict)"
         }
     }
 }
@@ -65,13 +71,14 @@ extension RouteConflicts.Entry {
     /// Reads `RouteConflicts.text`; `nil` if it has another form.
     init?(text: String) {
         let words = text.split(separator: " ")
-        guard words.count == 5, let present = BootNonce(words[0]), let since = UInt64(words[1]), let until = Int64(words[3]) else {
-            return nil
-        }
-        let previous = BootNonce(words[2])
-        guard previous != nil || words[2] == "-" else { return nil }
-        self.init(
-            boots: BootHistory(present: present, since: since, previous: previous), until: until,
-            route: words[4] == "-" ? "" : String(words[4]))
+        guard words.count == 4 || words.count == 6, let present = BootNonce(words[0]), let since = UInt64(words[1]),
+            let conflictAt = UInt64(words[2])
+        else { return nil }
+        let previous = BootNonce(words[3])
+        guard previous != nil || words[3] == "-" else { return nil }
+        self.init(boots: BootHistory(present: present, since: since, conflictAt: conflictAt, previous: previous))
+        guard words.count == 6 else { return }
+        guard let until = Int64(words[4]) else { return nil }
+        conflict = RouteConflicts.Conflict(until: until, route: String(words[5]))
     }
 }

@@ -13,8 +13,8 @@ import NIOCore
 final class RouteReader: @unchecked Sendable {
     /// The pause between two rounds, so that a mailbox with any number of envelopes leaves time for other work.
     private static let roundPause = Duration.milliseconds(100)
-    /// The delay after an envelope arrived, in which others of the same delivery arrive.
-    private static let arrivalTime = Duration.milliseconds(10)
+    /// The delay of a round after an envelope arrived, so that envelopes that are delivered together share it.
+    private static let arrivalDelay = Duration.milliseconds(10)
     /// The pauses after failures.
     private static let backoff = Backoff(from: .seconds(1), to: .seconds(60))
     /// The time after which a receipt that cannot be posted is abandoned. The sender then posts its rows again.
@@ -55,8 +55,8 @@ final class RouteReader: @unchecked Sendable {
 
     /// Schedules a round after an envelope arrived. A single envelope is read at once. If many arrive, rounds are `batchTime` apart, so
     /// that envelopes share receipts.
-    func somethingCame(_ node: isolated Node) {
-        let soon = node.clocks.now + Self.arrivalTime
+    func envelopeArrived(_ node: isolated Node) {
+        let soon = node.clocks.now + Self.arrivalDelay
         guard tests.isEmpty, let finishedAt else { return schedule(soon, node) }
         schedule(max(soon, finishedAt + times.batchTime), node)
     }
@@ -171,6 +171,7 @@ final class RouteReader: @unchecked Sendable {
                 continue
             }
             counters.arrived(at: node.clocks.milliseconds)
+            if counters.early?.peer == peer { counters.early = nil }
             node.metrics.envelopeArrived()
             node.routes.sender.record(arrival, on: route.name, node)
             node.registry.rememberCard(arrival.card, node)

@@ -56,7 +56,7 @@ final class RouteSender: @unchecked Sendable {
     }
 
     /// The key of the postings from an identity to a peer, in the store's metadata.
-    private static func metaKey(_ own: PeerID, _ peer: PeerID) -> String { "postings.\(own).\(peer)" }
+    private static func postingsKey(_ own: PeerID, _ peer: PeerID) -> String { "postings.\(own).\(peer)" }
 
     /// The key of the boot nonces in a peer's letters, in the store's metadata.
     private static func bootsKey(_ peer: PeerID) -> String { "boots.\(peer)" }
@@ -72,7 +72,7 @@ final class RouteSender: @unchecked Sendable {
         var postings: [PeerID: PostedEnvelopes] = [:]
         var boots: [PeerID: RouteConflicts.Entry] = [:]
         for peer in peers {
-            if let text = try reader.meta(metaKey(own, peer)) { postings[peer] = PostedEnvelopes(text: text) }
+            if let text = try reader.meta(postingsKey(own, peer)) { postings[peer] = PostedEnvelopes(text: text) }
             if let text = try reader.meta(bootsKey(peer)) { boots[peer] = RouteConflicts.Entry(text: text) }
         }
         return Stored(postings: postings, conflicts: RouteConflicts(boots))
@@ -286,7 +286,8 @@ final class RouteSender: @unchecked Sendable {
 
     private func post(to peer: PeerID, _ node: isolated Node) {
         guard isAway(peer, node) else {
-            repeated[peer] = nil
+            // Rows that were to be posted again come before the last posted row.
+            if repeated.removeValue(forKey: peer) != nil { gaps.insert(peer) }
             // If the peer counts as away already, the reason is an identity conflict, which may end.
             if node.registry.isTrusted(peer), node.sessions(with: peer).isEmpty {
                 let (now, start) = (node.clocks.now, countsAsAway(peer))
@@ -381,7 +382,7 @@ final class RouteSender: @unchecked Sendable {
     private func keepPostings(of peer: PeerID, _ node: isolated Node) {
         if postings[peer]?.all.isEmpty ?? false { postings[peer] = nil }
         let text = postings[peer]?.text
-        node.store.setMeta(Self.metaKey(node.id, peer), text) { [logger = node.logger] result in
+        node.store.setMeta(Self.postingsKey(node.id, peer), text) { [logger = node.logger] result in
             if case .failure(let error) = result { logger.warning("postings could not be recorded", metadata: ["error": "\(error)"]) }
         }
     }
