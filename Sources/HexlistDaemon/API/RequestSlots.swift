@@ -14,10 +14,19 @@ final class RequestSlots: Sendable {
         deinit { slots.release() }
     }
 
+    private struct Waiter {
+        let number: Int
+        /// `nil` until the request is suspended.
+        var continuation: CheckedContinuation<Bool, Never>?
+    }
+
     private struct State {
         var free: Int
         var nextWaiter = 0
-        var waiting: [(number: Int, continuation: CheckedContinuation<Bool, Never>)] = []
+        /// Oldest first. A waiter whose wait ends is removed.
+        var waiting: [Waiter] = []
+        /// The waiters that got a slot before they were suspended.
+        var granted: Set<Int> = []
     }
 
     private let state: Mutex<State>
@@ -52,6 +61,7 @@ final class RequestSlots: Sendable {
                 return nil
             }
             defer { state.nextWaiter += 1 }
+            state.waiting.append(Waiter(number: state.nextWaiter))
             return state.nextWaiter
         }
         guard let number else { return Slot(of: self) }
@@ -67,16 +77,12 @@ final class RequestSlots: Sendable {
         return slot
     }
 
-    /// Enqueues a waiter. Resumes it at once if a slot became free meanwhile, or its task is cancelled.
+    /// Suspends a waiter. Resumes it at once if it got a slot, or its wait ended, meanwhile.
     private func wait(_ number: Int, _ continuation: CheckedContinuation<Bool, Never>) {
-        let isCancelled = Task.isCancelled
         let hasSlot = state.withLock { state -> Bool? in
-            guard !isCancelled else { return false }
-            guard state.free == 0 else {
-                state.free -= 1
-                return true
-            }
-            state.waiting.append((number, continuation))
+            if state.granted.remove(number) != nil { return true }
+            guard let index = state.waiting.firstIndex(where: { $0.number == number }) else { return false }
+            state.waiting[index].continuation = continuation
             return nil
         }
         if let hasSlot { continuation.resume(returning: hasSlot) }
@@ -85,7 +91,7 @@ final class RequestSlots: Sendable {
     /// Removes a waiter from the queue, and resumes it without a slot.
     private func end(_ number: Int) {
         let waiter = state.withLock { state in
-            state.waiting.firstIndex { $0.number == number }.map { state.waiting.remove(at: $0).continuation }
+            state.waiting.firstIndex { $0.number == number }.flatMap { state.waiting.remove(at: $0).continuation }
         }
         waiter?.resume(returning: false)
     }
@@ -96,7 +102,9 @@ final class RequestSlots: Sendable {
                 state.free += 1
                 return nil as CheckedContinuation<Bool, Never>?
             }
-            return state.waiting.removeFirst().continuation
+            let waiter = state.waiting.removeFirst()
+            if waiter.continuation == nil { state.granted.insert(waiter.number) }
+            return waiter.continuation
         }
         next?.resume(returning: true)
     }
