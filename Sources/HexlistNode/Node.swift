@@ -135,7 +135,7 @@ public actor Node {
         finder.start(publishing: announcement()) { [weak self] event in self?.onLoop { $0.discovered(event) } }
         await devices.start(self)
         maintenance.start(self)
-        let peers = records.map(\.peer)
+        let peers = Set(records.map(\.peer))
         routes.start(try await store.read { [id] in try RouteSender.stored($0, of: id, for: peers) }, self)
         try await transfers.start(fetchingFrom: records.filter { $0.fetchLimit != nil }.map(\.peer))
         logger.info("node started", metadata: ["peer.id": "\(id)", "port": "\(port)"])

@@ -21,6 +21,14 @@ import Testing
         return (test, trusted, stranger)
     }
 
+    @Test func namedValuesWithAPrefixAreFoundByTheKey() async throws {
+        let test = try TestStore()
+        try await test.store.setMeta(["a.1": "x", "a.2": "y", "a": "1", "a-1": "2", "a/1": "3", "b.1": "4"])
+        #expect(try test.read { try $0.meta(withPrefix: "a.").map { [$0.name, $0.value] } } == [["1", "x"], ["2", "y"]])
+        let plan = try test.read { reader in try plans(reader) { _ = try reader.meta(withPrefix: "a.") } }
+        #expect(!plan.isEmpty && plan.allSatisfy { !$0.contains("SCAN") }, "\(plan)")
+    }
+
     @Test func everyPageHasAnIndexInItsOrder() throws {
         let (test, trusted, _) = try filled()
         let filters = [

@@ -55,11 +55,11 @@ final class RouteSender: @unchecked Sendable {
         self.timer = timer
     }
 
-    /// The key of the postings from an identity to a peer, in the store's metadata.
-    private static func postingsKey(_ own: PeerID, _ peer: PeerID) -> String { "postings.\(own).\(peer)" }
+    /// The key in the store's metadata of the postings from an identity to a peer, without the peer.
+    private static func postingsPrefix(_ own: PeerID) -> String { "postings.\(own)." }
 
-    /// The key of the boot nonces in a peer's letters, in the store's metadata.
-    private static func bootsKey(_ peer: PeerID) -> String { "boots.\(peer)" }
+    /// The key in the store's metadata of the boot nonces in a peer's letters, without the peer.
+    private static let bootsPrefix = "boots."
 
     /// The state of earlier runs.
     struct Stored: Sendable {
@@ -68,13 +68,16 @@ final class RouteSender: @unchecked Sendable {
     }
 
     /// Reads the state of earlier runs.
-    static func stored(_ reader: StoreReader, of own: PeerID, for peers: [PeerID]) throws -> Stored {
+    static func stored(_ reader: StoreReader, of own: PeerID, for peers: Set<PeerID>) throws -> Stored {
         var postings: [PeerID: PostedEnvelopes] = [:]
         var boots: [PeerID: RouteConflicts.Entry] = [:]
-        for peer in peers {
-            if let text = try reader.meta(postingsKey(own, peer)) { postings[peer] = PostedEnvelopes(text: text) }
-            if let text = try reader.meta(bootsKey(peer)) { boots[peer] = RouteConflicts.Entry(text: text) }
+        func forEachPeer(_ prefix: String, _ body: (PeerID, String) -> Void) throws {
+            for (name, text) in try reader.meta(withPrefix: prefix) {
+                if let peer = PeerID(name), peers.contains(peer) { body(peer, text) }
+            }
         }
+        try forEachPeer(postingsPrefix(own)) { postings[$0] = PostedEnvelopes(text: $1) }
+        try forEachPeer(bootsPrefix) { boots[$0] = RouteConflicts.Entry(text: $1) }
         return Stored(postings: postings, conflicts: RouteConflicts(boots))
     }
 
@@ -163,7 +166,7 @@ final class RouteSender: @unchecked Sendable {
         let change = conflicts.record(
             arrival.boot, of: peer, signedAt: arrival.signedAt, on: route, now: node.clocks.milliseconds)
         guard change != .none else { return }
-        node.store.setMeta(Self.bootsKey(peer), conflicts.text(of: peer)) { [logger = node.logger] result in
+        node.store.setMeta(Self.bootsPrefix + peer.description, conflicts.text(of: peer)) { [logger = node.logger] result in
             if case .failure(let error) = result { logger.warning("boot nonces could not be recorded", metadata: ["error": "\(error)"]) }
         }
         guard change == .conflict else { return }
@@ -382,7 +385,7 @@ final class RouteSender: @unchecked Sendable {
     private func keepPostings(of peer: PeerID, _ node: isolated Node) {
         if postings[peer]?.all.isEmpty ?? false { postings[peer] = nil }
         let text = postings[peer]?.text
-        node.store.setMeta(Self.postingsKey(node.id, peer), text) { [logger = node.logger] result in
+        node.store.setMeta(Self.postingsPrefix(node.id) + peer.description, text) { [logger = node.logger] result in
             if case .failure(let error) = result { logger.warning("postings could not be recorded", metadata: ["error": "\(error)"]) }
         }
     }

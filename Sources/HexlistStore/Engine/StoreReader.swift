@@ -28,6 +28,15 @@ public class StoreReader {
         try first("SELECT value FROM meta WHERE key = ?", key) { $0.text(0) }
     }
 
+    /// Returns the values whose keys begin with a prefix, with the rest of their keys.
+    /// - Parameter prefix: ASCII that ends with `.`.
+    public func meta(withPrefix prefix: String) throws -> [(name: String, value: String)] {
+        // `/` follows `.` in ASCII.
+        try all("SELECT key, value FROM meta WHERE key >= ? AND key < ? ORDER BY key", prefix, prefix.dropLast() + "/") {
+            (String($0.text(0).dropFirst(prefix.count)), $0.text(1))
+        }
+    }
+
     /// Whether the store was never used, for example after an interrupted first start of the daemon: it has no named values except the
     /// format of the search index, no peers, and no counts.
     public func isUnused() throws -> Bool {
