@@ -20,8 +20,7 @@ extension HexlistClient {
     }
 
     public func shares() async throws -> [ShareView] {
-        let page: Page<ShareView> = try await connection.call(.GET, "/v1/shares")
-        return page.items
+        try await connection.list("/v1/shares")
     }
 
     public func share(_ request: ShareRequest) async throws -> ShareView {
@@ -35,8 +34,7 @@ extension HexlistClient {
     }
 
     public func services() async throws -> [ServiceView] {
-        let page: Page<ServiceView> = try await connection.call(.GET, "/v1/services")
-        return page.items
+        try await connection.list("/v1/services")
     }
 
     /// Requests a page of the entries in a folder of a service.

@@ -46,6 +46,13 @@ extension JSONWriter {
 }
 
 extension HexContent {
+    /// Returns the names of the unknown members of the hex, a link or an inner hex.
+    /// - Parameter extra: its `extra`.
+    public func memberNames(of extra: TextSlice) -> [String] {
+        guard extra.count > 0 else { return [] }
+        return (try? JSONValue(parsing: string(extra)))?.members?.map(\.name) ?? []
+    }
+
     /// For each of `children`, whether the child or a descendant of it has unknown members.
     fileprivate var childrenWithKeptMembers: [Bool] {
         var keeps = children.map { child in !child.extra.isEmpty || childLinks[child.links].contains { !$0.extra.isEmpty } }

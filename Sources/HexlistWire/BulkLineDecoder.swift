@@ -27,15 +27,15 @@ public struct BulkLineDecoder: Sendable {
         switch decoder.decodeHex(line, acceptsLocalNames: true) {
         case .failure(let refusal): return .refused(code: refusal.code.rawValue, message: refusal.message)
         case .success(let hex) where hex.content.allLinkCount == 0 && !allowsEmpty:
-            return .refused(code: "noLink", message: "there is no link in it" + Self.hint(line))
+            return .refused(code: "noLink", message: "there is no link in it" + Self.hint(hex.content))
         case .success(let hex): return .hex(hex)
         }
     }
 
     /// Returns a hint if a member of a hex without links has nearly the name of the list of links; otherwise an empty string.
-    private static func hint(_ line: [UInt8]) -> String {
-        let names = (try? JSONValue(parsing: line))?.members?.map(\.name) ?? []
-        guard let name = names.first(where: { $0 != "links" && NearestName.likely($0, among: ["links"]) != nil }) else { return "" }
+    private static func hint(_ content: HexContent) -> String {
+        guard let name = content.memberNames(of: content.extra).first(where: { NearestName.likely($0, among: ["links"]) != nil })
+        else { return "" }
         return "; did you mean `links` instead of `\(TerminalText.clean(name, columns: 40))`?"
     }
 

@@ -45,7 +45,7 @@ enum EnvelopeBench {
         let opener = EnvelopeOpener(key: bob.sealingKey, fingerprint: bob.card.fingerprint)
         let now = Int64(Date.now.timeIntervalSince1970 * 1_000)
         let envelope = try ada.letter([frame], to: bob.card)
-        // What a letter of this size needs at least: one encapsulation and one signature, one decapsulation and one check of a signature.
+        // The least work for a letter of this size: one encapsulation and one signature, one decapsulation and one check of a signature.
         let suite = HPKE.Ciphersuite.XWingMLKEM768X25519_SHA256_AES_GCM_256
         let key = try XWingMLKEM768X25519.PrivateKey.generate()
         let plaintext = Array(repeating: UInt8(0), count: envelope.bytes.count - 1_164)

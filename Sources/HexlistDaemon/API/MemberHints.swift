@@ -43,9 +43,9 @@ struct MemberHints {
     }
 
     private mutating func hints(_ extra: TextSlice, of content: HexContent, _ owner: String, _ known: [String]) -> [String] {
-        guard extra.count > 0, let object = try? JSONObject(JSONValue(parsing: content.string(extra))) else { return [] }
         var hints: [String] = []
-        for name in object.names.prefix(Self.maximumHints) where name.utf8.count <= 40 && reported.count < Self.maximumHints {
+        for name in content.memberNames(of: extra).prefix(Self.maximumHints)
+        where name.utf8.count <= 40 && reported.count < Self.maximumHints {
             guard let meant = NearestName.likely(name, among: known), reported.insert("\(owner) \(name)").inserted else { continue }
             hints.append("Unknown member `\(name)` of \(owner); it is sent unchanged. Did you mean `\(meant)`?")
         }

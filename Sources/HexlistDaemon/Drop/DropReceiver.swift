@@ -189,10 +189,7 @@ struct DropReceiver: Sendable {
     /// The name of a file that is the whole body: from `Content-Disposition`, else from `?name=`, else `file` with a suffix by its type.
     private static func name(_ request: Request, _ type: String) -> String {
         if let name = request.headers[.contentDisposition].flatMap({ ParameterizedField($0).fileName }) { return name }
-        let fields = request.uri.query?.split(separator: "&") ?? []
-        if let field = fields.first(where: { $0.hasPrefix("name=") }), let name = PercentEncoding.decode(field.dropFirst("name=".count)) {
-            return name
-        }
+        if let name = request.uri.query.flatMap({ URLQuery(parsing: $0) })?.values("name").first { return name }
         return MediaType.suffix(of: type).map { "\(FileName.unnamed).\($0)" } ?? FileName.unnamed
     }
 

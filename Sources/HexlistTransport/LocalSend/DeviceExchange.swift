@@ -119,7 +119,7 @@ public final class DeviceExchange: @unchecked Sendable {
         case .streaming(let receive, _): receive(bytes)
         case .discarding(let rest):
             body = .discarding(rest - bytes.readableBytes)
-            if rest < bytes.readableBytes { connection?.dropBody() }
+            if rest < bytes.readableBytes { connection?.closeSocket() }
         }
     }
 

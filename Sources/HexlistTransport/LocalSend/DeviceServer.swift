@@ -112,7 +112,7 @@ private final class AcceptedDeviceChannel: ChannelGateOwner {
                 HTTPResponseEncoder(),
                 ByteToMessageHandler(
                     HTTPRequestDecoder(leftOverBytesStrategy: .dropBytes, limitConfiguration: DeviceServerConnection.decoder)),
-                DeviceServerConnection(certificate: certificate, remoteAddress: address, drop: { gate.abort() }, server.received),
+                DeviceServerConnection(certificate: certificate, remoteAddress: address, closeSocket: { gate.abort() }, server.received),
             ])
             pipeline.removeHandler(handshake, promise: nil)
         } catch {

@@ -16,7 +16,8 @@ final class DeviceServerConnection: ChannelDuplexHandler {
 
     private let certificate: DeviceCertificate
     private let remoteAddress: IPAddress
-    private let drop: () -> Void
+    /// Closes the socket without TLS's close_notify, after which NIOSSL would read on until the device answers it.
+    let closeSocket: () -> Void
     private var receive: ((DeviceExchange) -> Void)?
     private var context: ChannelHandlerContext?
     private var exchange: DeviceExchange?
@@ -31,14 +32,15 @@ final class DeviceServerConnection: ChannelDuplexHandler {
     private var timer: Scheduled<Void>?
 
     /// - Parameters:
-    ///   - drop: closes the socket immediately.
+    ///   - closeSocket: see the property.
     ///   - receive: called with each request.
     init(
-        certificate: DeviceCertificate, remoteAddress: IPAddress, drop: @escaping () -> Void, _ receive: @escaping (DeviceExchange) -> Void
+        certificate: DeviceCertificate, remoteAddress: IPAddress, closeSocket: @escaping () -> Void,
+        _ receive: @escaping (DeviceExchange) -> Void
     ) {
         self.certificate = certificate
         self.remoteAddress = remoteAddress
-        self.drop = drop
+        self.closeSocket = closeSocket
         self.receive = receive
     }
 
@@ -68,9 +70,6 @@ final class DeviceServerConnection: ChannelDuplexHandler {
     }
 
     func abort() { context?.close(promise: nil) }
-
-    /// Ends a connection whose device continues to send a refused body. TLS would read on until the device answers its close_notify.
-    func dropBody() { drop() }
 
     // MARK: Reading
 
