@@ -5,7 +5,7 @@ import Testing
 @testable import HexlistStore
 
 /// SQLite's query plans: no scan of a table that grows, and no sorting of a page.
-@Suite struct PlanTests {
+@Suite(.timeLimit(.minutes(5))) struct PlanTests {
     /// A store with rows of each kind.
     private func filled() throws -> (test: TestStore, trusted: TestPeer, stranger: TestPeer) {
         let test = try TestStore()
