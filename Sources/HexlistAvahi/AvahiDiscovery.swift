@@ -107,7 +107,7 @@ public final class AvahiDiscovery: PeerDiscovery {
         }
     }
 
-    private static let noResources = "Avahi's thread cannot be made: this process has no descriptor or thread left."
+    private static let noResources = "Avahi's thread cannot be created: this process has reached its limit of open files or threads."
 
     private var mailbox: AvahiMailbox? {
         shared.withLock { shared in

@@ -111,7 +111,7 @@ extension AvahiLoop {
             default: return publicationFailed(Self.text(error))
             }
         }
-        publicationFailed("every name tried is taken")
+        publicationFailed("all names that were tried are in use")
     }
 
     private func groupChanged(_ state: AvahiEntryGroupState) {
@@ -129,7 +129,10 @@ extension AvahiLoop {
     private func publicationFailed(_ cause: String) {
         publication.published = nil
         publication.retryAt = .now + Self.retryDelay
-        report(.degraded("avahi-daemon does not announce this machine (\(cause)). Others are seen, and it is tried again."))
+        report(
+            .degraded(
+                "avahi-daemon does not announce this machine (\(cause)). Discovery of other machines works, and the announcement is retried."
+            ))
     }
 
     private func add(_ announcement: ServiceAnnouncement, to group: OpaquePointer, flags: AvahiPublishFlags) -> Int32 {

@@ -64,7 +64,7 @@ final class AvahiLoop {
     func run() {
         defer { whenFinished() }
         guard let poll = avahi_simple_poll_new(), let api = avahi_simple_poll_get(poll) else {
-            return report(.unavailable("Avahi's event loop cannot be made: this process has no descriptor left."))
+            return report(.unavailable("Avahi's event loop cannot be created: this process has reached its limit of open files."))
         }
         self.poll = poll
         defer {
@@ -157,7 +157,9 @@ final class AvahiLoop {
         case AVAHI_CLIENT_CONNECTING:
             report(.unavailable("avahi-daemon is not running. Start it: `systemctl start avahi-daemon`."))
         case AVAHI_CLIENT_FAILURE:
-            failed("The connection to avahi-daemon broke (\(clientFailure ?? "no reason given")). It is built anew as soon as it can be.")
+            failed(
+                "The connection to avahi-daemon broke (\(clientFailure ?? "no reason given")). It is opened again as soon as avahi-daemon runs."
+            )
         default:
             break  // a state unknown to this version of the library
         }

@@ -231,7 +231,7 @@ struct APIConnection: Sendable {
         do {
             return Array(try await pieces.collect(upTo: replyBytes).readableBytesView)
         } catch is NIOTooManyBytesError {
-            throw HexlistError(.internal, "The answer of hexlistd is longer than \(replyBytes >> 20) MiB.")
+            throw HexlistError(.internal, "The response of hexlistd is longer than \(replyBytes >> 20) MiB.")
         }
     }
 

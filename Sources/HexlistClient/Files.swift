@@ -65,7 +65,7 @@ extension HexlistClient {
             case .other: break
             }
         }
-        guard let summary else { throw HexlistError(.internal, "hexlistd did not say what came of it.") }
+        guard let summary else { throw HexlistError(.internal, "hexlistd sent no result.") }
         return summary
     }
 

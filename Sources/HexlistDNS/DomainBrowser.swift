@@ -106,11 +106,11 @@ struct DomainBrowser: Sendable {
         case .failed(let text):
             failures += 1
             browseAt = now + Self.backoff.pause(after: failures)
-            return report(.unavailable("DNS does not answer for \(domain): \(text). What it said before is kept."))
+            return report(.unavailable("DNS does not answer for \(domain): \(text). Its last answer stays in effect."))
         case .none:
             failures = 0
             browseAt = now + Self.emptyRefreshInterval
-            return report(.degraded("DNS lists nobody in \(domain): there is no PTR record at \(services.text).")) + update([])
+            return report(.degraded("DNS lists no machine in \(domain): there is no PTR record at \(services.text).")) + update([])
         case .found(let labels, let seconds):
             failures = 0
             browseAt = now + Self.lifetime(seconds)

@@ -120,14 +120,14 @@ public final class UnicastDiscovery: Sendable {
     static func askSystem(_ name: DNSName, _ type: DNSType) -> DNSOutcome<DNSMessage> {
         do {
             let bytes = try SystemResolver.ask(name.description, type: type.rawValue, atMost: responseBytes)
-            guard let message = DNSMessage(bytes) else { return .failed("its answer cannot be read") }
+            guard let message = DNSMessage(bytes) else { return .failed("its answer is malformed") }
             return .found(message, seconds: message.seconds)
         } catch {
             switch error {
             case .nothing: return .none
-            case .serverFailed: return .failed("the server says that it cannot answer the question for \(name.text) (SERVFAIL)")
-            case .serverRefused: return .failed("the server refuses the question for \(name.text) (REFUSED)")
-            case .noAnswer: return .failed("no server of resolv.conf answers the question for \(name.text)")
+            case .serverFailed: return .failed("the server failed to answer the query for \(name.text) (SERVFAIL)")
+            case .serverRefused: return .failed("the server refuses the query for \(name.text) (REFUSED)")
+            case .noAnswer: return .failed("no server of resolv.conf answers the query for \(name.text)")
             }
         }
     }

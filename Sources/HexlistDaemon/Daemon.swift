@@ -78,7 +78,7 @@ public struct Daemon: Sendable {
         let logger = Logger(label: "hexlistd") { StderrLogHandler(label: $0, settings: settings.log) }
         for variable in loader.unknownVariables() {
             logger.warning(
-                "environment variable is not known", metadata: ["variable": "\(variable.name)", "nearest": "\(variable.nearest ?? "")"])
+                "environment variable is unknown", metadata: ["variable": "\(variable.name)", "nearest": "\(variable.nearest ?? "")"])
         }
 
         let folder = try StateFolder(path: options.paths.stateFolder, socket: options.paths.socket)
@@ -89,7 +89,7 @@ public struct Daemon: Sendable {
             return
         }
         if let fault = store.fault {
-            logger.warning("the store is only read until it can be written", metadata: ["reason": "\(fault.message)"])
+            logger.warning("the store is read-only until it can be written", metadata: ["reason": "\(fault.message)"])
         }
         do {
             let isFirstStart = try Identity.load(from: folder.path) == nil

@@ -97,7 +97,7 @@ struct DaemonRun: Sendable {
                 notifier.send(.stopping)
                 logger.notice("hexlistd is stopping")
                 watchdog = stopLoop.scheduleTask(in: Daemon.stopLimit) { [logger] in
-                    logger.critical("stopping took too long and was cut off")
+                    logger.critical("stopping took too long and was aborted")
                     _exit(EXIT_FAILURE)
                 }
                 await services.triggerGracefulShutdown()
@@ -135,7 +135,7 @@ struct DaemonRun: Sendable {
                 logger.notice("configuration read again")
             } else {
                 logger.notice(
-                    "configuration read again; some of it needs a restart", metadata: ["keys": "\(waiting.joined(separator: ", "))"])
+                    "configuration reloaded; some changes need a restart", metadata: ["keys": "\(waiting.joined(separator: ", "))"])
             }
             return new
         } catch {
@@ -149,7 +149,7 @@ struct DaemonRun: Sendable {
     private func explain(_ error: any Error) -> HexlistError {
         if let error = error as? HexlistError { return error }
         return HexlistError(
-            .internal, "The local API failed on \(socket.path): \(error)", hint: "Name another socket with --socket, or look at its folder."
+            .internal, "The local API failed on \(socket.path): \(error)", hint: "Name another socket with --socket, or check its folder."
         )
     }
 

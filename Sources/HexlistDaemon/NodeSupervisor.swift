@@ -67,7 +67,7 @@ actor NodeSupervisor {
             running.withLock { $0 = new }
             try await new.start()
         } catch {
-            let fault = error as? HexlistError ?? HexlistError(.internal, "The node cannot be started again: \(error)")
+            let fault = error as? HexlistError ?? HexlistError(.internal, "The node cannot be restarted: \(error)")
             failure = fault
             throw fault
         }
@@ -75,7 +75,7 @@ actor NodeSupervisor {
             try await node.store.setMeta(OwnIdentity.values(for: identity))
             try await keepIdentity()
         } catch {
-            logger.warning("the store cannot keep whose the identity is", metadata: ["error": "\(error)"])
+            logger.warning("the owner of the identity cannot be stored", metadata: ["error": "\(error)"])
         }
     }
 

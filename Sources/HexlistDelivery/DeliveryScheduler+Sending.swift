@@ -53,7 +53,7 @@ extension DeliveryScheduler {
             case .load(let after, let epoch): load(link, after: after, epoch: epoch, host)
             case .reject(let row):
                 let limit = link.delivery.frameLimit
-                let refusal = DeliveryResult.refused(.tooLarge, message: "It is longer than the \(limit) bytes this peer takes.")
+                let refusal = DeliveryResult.refused(.tooLarge, message: "It is longer than the \(limit) bytes that this peer accepts.")
                 write([RowResult(id: row, refusal)], for: link, counted: false, host)
             case .end:
                 courier.close()

@@ -49,25 +49,25 @@ enum AnnouncementStatus: Sendable, Equatable {
         switch self {
         case .fits: "announced on \(heard)"
         case .unresolved: "announced on \(heard), being resolved"
-        case .unresolvable(let text): "announced on \(heard), but its address is not found: \(text)"
+        case .unresolvable(let text): "announced on \(heard), but its address cannot be resolved: \(text)"
         case .unusable(let text): "its announcement is not usable: \(text)"
         case .own: "this machine's own announcement, on \(heard)"
-        case .ownOtherStart(false): "announces this machine's UUID from another start, being asked"
-        case .ownOtherStart(true): "announces this machine's UUID from another start, where nobody proves it"
+        case .ownOtherStart(false): "announces this machine's UUID with another boot nonce; being checked"
+        case .ownOtherStart(true): "announces this machine's UUID with another boot nonce, but no machine at its address proves it"
         case .ownOtherStartUnasked:
-            "announces this machine's UUID from another start; this machine hides (`announce: false`), so it is not asked"
-        case .ownClone: "another machine proves this machine's UUID: one has a copy of the other's identity (`hexlist id rotate`)"
+            "announces this machine's UUID with another boot nonce; this machine hides (`announce: false`), so it is not checked"
+        case .ownClone: "another machine uses this machine's identity: one is a copy of the other (`hexlist id rotate`)"
         case .conflict:
             "two machines prove this UUID, one with a copy of the other's identity: nothing is sent to either, "
                 + "until about two minutes after `hexlist id rotate` on one"
         case .impostor(let other, let endpoint): "announced with this UUID, but \(endpoint) answers as \(other)"
         case .ownEndpoint(let endpoint): "announced with another UUID, but \(endpoint) is this machine"
-        case .blocked: "announced on \(heard); blocked here, so it is not asked"
-        case .hiding: "announced on \(heard); this machine hides (`announce: false`), so a stranger is not asked who it is"
-        case .probing: "announced on \(heard), being asked who it is"
+        case .blocked: "announced on \(heard); blocked here, so it is not checked"
+        case .hiding: "announced on \(heard); this machine hides (`announce: false`), so it does not contact strangers"
+        case .probing: "announced on \(heard); its identity is being checked"
         case .failed(let failure, let endpoint): "announced on \(heard), but \(failure.text) (\(endpoint))"
-        case .formerStart: "announced on \(heard), but of an earlier start of this peer, or nobody proves it"
-        case .otherStart: "announced on \(heard) by another start of this peer, being asked"
+        case .formerStart: "announced on \(heard), but by an earlier start of this peer, or by no machine that proves it"
+        case .otherStart: "announced on \(heard) by another start of this peer; being checked"
         }
     }
 }
@@ -154,11 +154,11 @@ extension DirectoryPeer.Absence {
     var text: String {
         switch self {
         case .notSeenYet: "not seen since this daemon started"
-        case .saidShutdown: "said that it is shutting down"
+        case .saidShutdown: "announced that it is shutting down"
         case .refused: "refuses the connection"
         case .noAnswer: "does not answer"
-        case .blocked: "blocked here, so it is not asked"
-        case .hiding: "a stranger, and this machine hides (`announce: false`), so it is not asked"
+        case .blocked: "blocked here, so it is not checked"
+        case .hiding: "a stranger, and this machine hides (`announce: false`), so it is not contacted"
         case .failed(let text): "answers, but \(text)"
         }
     }

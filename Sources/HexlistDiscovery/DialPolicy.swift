@@ -38,9 +38,9 @@ extension DialPolicy.Refusal {
     func text(_ endpoint: Endpoint) -> String {
         switch self {
         case .lowPort: "its port \(endpoint.port) is below 1024"
-        case .noHost: "its address is no host's"
+        case .noHost: "its address is not a host address"
         case .loopback: "its address is a loopback address"
-        case .foreignNetwork: "its address is on no network of this machine"
+        case .foreignNetwork: "its address is not on a network of this machine"
         }
     }
 }

@@ -118,7 +118,7 @@ extension PeerDirectory {
         switch peer.presence {
         case .verified:
             row.state = .verified
-            row.why = peer.hasSession ? "has a session with this machine" : "answered when it was last asked"
+            row.why = peer.hasSession ? "has a session with this machine" : "answered the last check"
         case .away(let absence):
             row.state = .away
             row.why = absence.text
@@ -199,8 +199,8 @@ extension PeerDirectory {
             let hosts = Set(rows[old].endpoints.map(\.endpoint.host))
             let fitting = newcomers[Array(rows[old].name.utf8)]?.filter { rows[$0].endpoints.contains { hosts.contains($0.endpoint.host) } }
             guard let new = fitting?.first, fitting?.count == 1, let oldID = rows[old].peer, let newID = rows[new].peer else { continue }
-            rows[old].why += "; \(newID.shortID), of the same name and address, may be its new installation"
-            rows[new].why += "; of the same name and address as \(oldID.shortID), which is trusted and away: perhaps installed anew"
+            rows[old].why += "; \(newID.shortID), with the same name and address, may be the same machine, reinstalled"
+            rows[new].why += "; with the same name and address as \(oldID.shortID), which is trusted and away: perhaps reinstalled"
         }
     }
 
@@ -212,7 +212,7 @@ extension PeerDirectory {
                 return ghostRow(own, name: address.description, .self, "this configured address is this machine", endpoints)
             }
             guard let failure = state.failure else {
-                return ghostRow(nil, name: address.description, .unverified, "configured, being asked who it is", endpoints)
+                return ghostRow(nil, name: address.description, .unverified, "configured; its identity is being checked", endpoints)
             }
             return ghostRow(nil, name: address.description, .stale, "configured, but \(failure.text)", endpoints)
         }

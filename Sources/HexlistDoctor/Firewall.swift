@@ -64,8 +64,8 @@ enum Firewall: Equatable, Sendable {
         switch self {
         case .firewalld: what = "firewalld is active"
         case .ufw: what = "ufw is active"
-        case .rules([]): return DoctorStep("firewall", .ok, "No firewall: nothing filters what comes in.")
-        case .rules(let chains): what = "What comes in is filtered by \(chains.map(\.name).joined(separator: ", "))"
+        case .rules([]): return DoctorStep("firewall", .ok, "No firewall filters incoming connections.")
+        case .rules(let chains): what = "Incoming connections are filtered by \(chains.map(\.name).joined(separator: ", "))"
         case .unreadable: what = "The kernel's packet filter can only be read by root"
         }
         let list = { (ports: [IncomingPort]) in ports.map(\.text).joined(separator: ", ") }
@@ -95,12 +95,12 @@ enum Firewall: Equatable, Sendable {
         case .ufw: return ports.map { "sudo ufw prepend allow \($0.number)/\($0.carrier.rawValue)" }
         case .rules(let chains):
             return ports.flatMap { port in chains.map { $0.line(for: port) } } + [
-                "To keep it over a restart, put it where your rules are written down (/etc/nftables.conf, netfilter-persistent save)."
+                "To keep the rule after a restart, save it (/etc/nftables.conf, netfilter-persistent save)."
             ]
         case .unreadable(let hasNft):
             let chain = hasNft ? InputChain.nft(family: "inet", table: "filter", chain: "input") : .iptables("iptables")
             return [hasNft ? "sudo nft list ruleset" : "sudo iptables -S"]
-                + ports.map { "If it keeps things out: \(chain.line(for: $0))" }
+                + ports.map { "If it blocks connections: \(chain.line(for: $0))" }
         }
     }
 }

@@ -20,16 +20,16 @@ enum LocalSteps {
         // 2026-01-01 and 2100-01-01
         guard (1_767_225_600..<4_102_444_800).contains(seconds) else {
             return DoctorStep(
-                "clock", .failed, "The clock says \(moment), which cannot be: times in lists are wrong, and what waits may expire.",
+                "clock", .failed, "The clock shows \(moment), which is impossible: times in lists are wrong, and waiting hexes may expire.",
                 advice: advice)
         }
         switch isSynchronised {
-        case true?: return DoctorStep("clock", .ok, "\(moment), kept by time synchronisation.")
+        case true?: return DoctorStep("clock", .ok, "\(moment), set by time synchronisation.")
         case false?:
             return DoctorStep(
-                "clock", .warning, "\(moment), but nothing keeps the clock right. Sending works all the same; times in lists may be off.",
+                "clock", .warning, "\(moment), without time synchronisation. Sending works; times in lists may be wrong.",
                 advice: [advice[0]])
-        case nil: return DoctorStep("clock", .ok, "\(moment); whether something keeps it right cannot be told.")
+        case nil: return DoctorStep("clock", .ok, "\(moment); time synchronisation cannot be checked.")
         }
     }
 
@@ -47,7 +47,8 @@ enum LocalSteps {
         case .success(let answer):
             let words = String(decoding: answer.prefix(60), as: UTF8.self)
             return DoctorStep("dbus", .failed, "The system's D-Bus on \(path) refuses this user (\(words)).", advice: advice)
-        case .failure(let why): return DoctorStep("dbus", .failed, "The system's D-Bus is not there: \(path): \(why.text).", advice: advice)
+        case .failure(let why):
+            return DoctorStep("dbus", .failed, "The system's D-Bus cannot be reached: \(path): \(why.text).", advice: advice)
         }
     }
 

@@ -31,9 +31,9 @@ public struct GrammarFault: Error {
         let what =
             switch reason {
             case _ where isAtEnd: "the JSON ends early"
-            case .value, .word, .name, .colon, .comma, .openString: "a character that cannot stand here"
+            case .value, .word, .name, .colon, .comma, .openString: "a character that is not allowed here"
             case .control: "a control character inside a string"
-            case .escape, .digits: "an escape JSON does not know"
+            case .escape, .digits: "an unknown escape sequence"
             case .utf8: "not UTF-8"
             case .number: "not a JSON number"
             case .nesting: "nested deeper than \(JSONScanner.maximumDepth) levels"
@@ -61,15 +61,15 @@ public struct JSONFault: Error, Sendable, CustomStringConvertible {
     init(_ fault: GrammarFault, in json: JSONScanner) {
         let message =
             switch fault.reason {
-            case .value: fault.isAtEnd ? "the text ends where a value belongs" : "no JSON value"
+            case .value: fault.isAtEnd ? "the text ends where a value is expected" : "no JSON value"
             case .word, .notObject: "no JSON value"
-            case .name: "a member name belongs here"
+            case .name: "a member name is expected"
             case .colon: "`:` belongs here"
             case .comma: "`,` belongs here"
             case .control: "a control character in a string"
-            case .openString: "a string without an end"
+            case .openString: "an unterminated string"
             case .escape: "no such escape"
-            case .digits: "a hexadecimal digit belongs here"
+            case .digits: "a hexadecimal digit is expected"
             case .utf8: "invalid UTF-8"
             case .number: "a digit belongs here"
             case .nesting: "nesting over \(JSONValue.maximumDepth)"

@@ -18,7 +18,7 @@ public struct JSONValue: Sendable {
     /// - Parameter text: the JSON text. `bytes` becomes a slice of it. The offset in a `JSONFault` is counted from its first byte.
     public init(parsing text: ArraySlice<UInt8>) throws(JSONFault) {
         let range = try text.withUnsafeBufferPointer { buffer throws(JSONFault) -> Range<Int> in
-            guard let base = buffer.baseAddress else { throw JSONFault(offset: 0, "the text ends where a value belongs") }
+            guard let base = buffer.baseAddress else { throw JSONFault(offset: 0, "the text ends where a value is expected") }
             let json = JSONScanner(base: base, end: buffer.count)
             do throws(GrammarFault) {
                 let start = json.skipSpace(0)

@@ -65,7 +65,7 @@ public struct Diagnostics: Sendable {
     public func probe(_ host: String, port: Int, interface: String?, expecting peer: PeerID?) async -> AddressProbeResult {
         await node.perform { node in
             let target = DialTarget(host: host, port: UInt16(clamping: port), interface: interface)
-            let failed = Result<Duration, DialError>.failure(.failed("it could not be tried"))
+            let failed = Result<Duration, DialError>.failure(.failed("it could not be tested"))
             let tcp = (try? await node.transport.connectTime(target).get()) ?? failed
             var result = AddressProbeResult(host: host, port: port, tcp: tcp.mapError { ReachFailure($0) }, tls: nil)
             guard case .success = tcp else { return result }
@@ -239,9 +239,9 @@ extension ReachFailure {
     init(_ error: DialError) {
         switch error {
         case .refused: self.init(text: "the connection is refused", isRefused: true)
-        case .otherIdentity(let other): self.init(text: "another peer answers there: \(other)", isOther: true)
-        case .notHexlist: self.init(text: "what answers there is no Hexlist peer", isOther: true)
-        case .timeout: self.init(text: "nothing answers within 3 s")
+        case .otherIdentity(let other): self.init(text: "another peer answers at that address: \(other)", isOther: true)
+        case .notHexlist: self.init(text: "another program than Hexlist answers there", isOther: true)
+        case .timeout: self.init(text: "no answer within 3 s")
         case .closed, .unreachable, .nameNotFound, .cancelled, .failed: self.init(text: error.description)
         }
     }

@@ -172,9 +172,9 @@ final class DiscoveryDriver {
         case .peer(.`self`, _) where proven == own: return .ownIdentity(sameBoot: true, dialled.endpoint)
         case .peer(.conflict, _) where proven == own: return .ownIdentity(sameBoot: false, dialled.endpoint)
         case .own(.identityMismatch):
-            guard let proven, proven != dialled.expected else { return .failed("does not say who it is") }
+            guard let proven, proven != dialled.expected else { return .failed("does not prove its identity") }
             return .otherIdentity(proven, dialled.endpoint)
-        case .own(let code): return .failed("does not greet as a peer does (\(code.rawValue))")
+        case .own(let code): return .failed("does not send a valid Hello (\(code.rawValue))")
         case .peer(let code, _): return .failed("ends the session (\(code?.rawValue ?? "for a reason unknown here"))")
         case .lost: return .failed("closes the connection")
         }

@@ -10,7 +10,7 @@ import NIOCore
 /// Identity conflicts: two machines with one key. Nothing is delivered to either of them, and while the conflict is about this machine's own
 /// identity nothing is sent or accepted at all, because the two cannot be distinguished. Outbox rows wait, and senders see the reason.
 final class IdentityConflicts {
-    static let ownConflictMessage = "Another machine uses this one's identity, so it takes nothing until that is settled."
+    static let ownConflictMessage = "Another machine uses this one's identity, so it accepts nothing until the conflict is resolved."
     /// Seconds until a refused sender tries again. Conflicts are checked every half minute.
     static let ownConflictRetry = 60
 
@@ -70,12 +70,13 @@ final class IdentityConflicts {
     /// A message about a conflict of this machine's identity; `nil` if there is none.
     func message(_ node: isolated Node) -> String? {
         if node.finder.directory.isInConflict(node.id) {
-            return "Another machine has this one's identity, so nothing is sent or taken. Run `hexlist id rotate` on one of them; "
-                + "about two minutes later it is settled."
+            return
+                "Another machine uses this machine's identity, so nothing is sent or accepted. Run `hexlist id rotate` on one of the two; "
+                + "the conflict ends about two minutes later."
         }
         guard let witness = witnesses.filter({ node.registry.isTrusted($0) }).min() else { return nil }
         return
-            "\(node.peerList.text(of: witness)) says that another machine has this one's identity, and takes nothing from either. "
-            + "Run `hexlist id rotate` on one of them; where that was done, it is settled about two minutes later."
+            "\(node.peerList.text(of: witness)) reports that another machine uses this machine's identity, and accepts nothing from either. "
+            + "Run `hexlist id rotate` on one of the two; the conflict ends about two minutes later."
     }
 }

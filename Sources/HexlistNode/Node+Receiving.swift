@@ -66,7 +66,7 @@ extension Node {
     private static func withMessage(_ result: DeliveryResult, takesNothing: Bool) -> DeliveryResult {
         guard case .refused(let code, _, let retryAfter) = result else { return result }
         let isOwnSetting = code == .notAccepting && takesNothing
-        let message = isOwnSetting ? "This peer takes no hexes of yours for now." : message(for: code)
+        let message = isOwnSetting ? "This peer accepts no hexes from you for now." : message(for: code)
         return .refused(code, message: message, retryAfter: retryAfter)
     }
 
@@ -80,11 +80,11 @@ extension Node {
     /// The message for the sender's user.
     private static func message(for code: RefusalCode) -> String {
         switch code {
-        case .blocked: "This peer does not take your hexes."
-        case .notAccepting: "This peer takes hexes of trusted peers only."
-        case .quotaExceeded: "As many of your hexes as this peer holds for strangers are waiting to be looked at."
+        case .blocked: "This peer does not accept your hexes."
+        case .notAccepting: "This peer only accepts hexes from trusted peers."
+        case .quotaExceeded: "The maximum number of hexes from strangers already waits for approval on this peer."
         case .storageFull: "The disk of this peer is full."
-        case .internal: "This peer could not store it just now."
+        case .internal: "This peer could not store it at the moment."
         case .malformed, .missingObject, .unsupportedObject, .unsupportedOperation, .tooLarge, .tooManyLinks: code.rawValue
         }
     }

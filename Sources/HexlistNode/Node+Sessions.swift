@@ -60,7 +60,7 @@ extension Node {
     }
 
     /// The text of the Bye that ends uninvited sessions.
-    static let hidingText = "Only peers that are trusted here are talked to."
+    static let hidingText = "This machine only connects to trusted peers."
 
     // MARK: Opened
 

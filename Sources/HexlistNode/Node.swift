@@ -165,7 +165,7 @@ public actor Node {
             do {
                 try await store.setMeta(["port": "\(chosen)"])
             } catch {
-                logger.warning("the port cannot be kept for the next start", metadata: ["port": "\(chosen)", "error": "\(error)"])
+                logger.warning("the port cannot be stored for the next start", metadata: ["port": "\(chosen)", "error": "\(error)"])
             }
         }
         return chosen

@@ -57,7 +57,7 @@ public struct PairingCommands: Sendable {
             node.finder.apply(.pairingAsked(peer), node)
             node.pairingDriver.execute(actions, node)
             guard let item = Self.overview(node).items.last(where: { $0.peer == peer }) else {
-                throw HexlistError(.internal, "The pairing ended at once.")
+                throw HexlistError(.internal, "The pairing ended immediately.")
             }
             return item
         }

@@ -36,7 +36,7 @@ extension PeerView {
     init(away record: PeerRecord, at now: Int64) {
         self.init(
             uuid: record.peer, kind: record.kind, name: record.name, alias: record.alias, state: .away, reason: nil,
-            why: "It is known from earlier; nothing announces it now.", trust: record.trust, fingerprint: record.fingerprint,
+            why: "It was seen earlier; it is not announced now.", trust: record.trust, fingerprint: record.fingerprint,
             version: record.version, boot: record.boot,
             endpoints: record.endpoints.map {
                 EndpointView(

@@ -5,7 +5,7 @@ extension Session.EndReason {
     public var text: String {
         switch self {
         case .lost: "The connection was lost."
-        case .own(.receiptTimeout): "The peer took hexes and did not answer for 30 s."
+        case .own(.receiptTimeout): "The peer received hexes, but did not answer for 30 s."
         case .own(.silent): "The peer fell silent."
         case .own(.conflict): "Two machines use this peer's identity."
         case .peer(.conflict, _): "The peer says that another machine uses this machine's identity too."

@@ -16,7 +16,7 @@ import rig
 MEMORY_BOUND = 32
 # Timeout of one reply to the trusted peer's user; the next hex is sent after it. Late replies are counted in the output.
 PATIENCE = 2
-RELOADED = "configuration read again"
+RELOADED = "configuration reloaded"
 
 
 class TrustedSends:

@@ -96,7 +96,7 @@ struct GroupTests {
             #expect(refused.map(\.state) == [.queued])
             // The refusal is temporary. Accepting again makes the peer retry and moves held hexes to the inbox.
             let row = try await ada.client.outboxRow(refused[0].outboxID)
-            #expect(row.lastError?.contains("This peer takes no hexes of yours for now.") == true)
+            #expect(row.lastError?.contains("This peer accepts no hexes from you for now.") == true)
             let taken = try await bob.client.setPeer("ada", receive: .inbox, notify: true)
             #expect(taken.receive == nil && taken.notify == nil)
             var arrived = 0

@@ -39,7 +39,7 @@ import Testing
         "another program's file is refused in one sentence",
         arguments: [
             ("[{}]", "x is JSON, but not of Hexlist or a known browser or service."),
-            ("{\"links\":[]}\n{\n", "x, line 2, is not valid JSON: a member name belongs here."),
+            ("{\"links\":[]}\n{\n", "x, line 2, is not valid JSON: a member name is expected."),
             ("", "x is empty."),
             ("\u{FEFF}", "x is empty."),
             (" \r\n\t\n", "x is empty (only blank lines)."),

@@ -143,10 +143,10 @@ struct DoctorStepTests {
     @Test(
         "reachable: an answered request to dial back counts more than an old session; a peer that did not try does not count",
         arguments: [
-            ([], nil, .warning, "Nobody"), ([], 30, .ok, "dialled it from 10.0.0.2"), ([], 3_600, .warning, "60 minutes ago"),
+            ([], nil, .warning, "No peer"), ([], 30, .ok, "connected to it from 10.0.0.2"), ([], 3_600, .warning, "60 minutes ago"),
             ([.result(.reached)], nil, .ok, "at 10.0.0.1:24391 just now"), ([.result(.timeout)], 30, .failed, "no answer"),
             ([.result(.timeout), .result(.reached)], nil, .ok, "just now"), ([.noReply], 3_600, .warning, "60 minutes ago"),
-            ([.result(.notTrusted)], nil, .warning, "Nobody"), ([.result(.notTrusted), .cannotAsk], 30, .ok, "dialled it from"),
+            ([.result(.notTrusted)], nil, .warning, "No peer"), ([.result(.notTrusted), .cannotAsk], 30, .ok, "connected to it from"),
             ([.result(.notTrusted), .result(.refused)], 30, .failed, "was refused"),
         ] as [([DialBackOutcome], Int?, DoctorStep.State, String)])
     func reachable(outcomes: [DialBackOutcome], age: Int?, state: DoctorStep.State, words: String) {
@@ -221,7 +221,7 @@ struct DoctorStepTests {
         #expect(blocked.state == .failed && blocked.message.contains("blocked") && blocked.advice.contains { $0.contains("unblock") })
         #expect(Doctor.record(Self.row(.verified, .blocked), others: []) == blocked)
         #expect(Doctor.record(place, row.uuid, [Self.row(.away, .stranger)]).state == .ok)
-        #expect(Doctor.record(place, nil, []).message == "10.0.0.2:24391, named under `peers:`, is not reached: nothing answers.")
+        #expect(Doctor.record(place, nil, []).message == "10.0.0.2:24391, named under `peers:`, cannot be reached: nothing answers.")
     }
 
     @Test("each reason for hiding a peer is explained with advice")
@@ -279,7 +279,7 @@ struct DoctorStepTests {
             let steps = try await one.client.doctor(peer: two.uuid).steps
             let told = steps.filter { $0.step == "peer.trust" }
             #expect(told == [Doctor.trust(two.node.id, .trusted, .blocked)], "\(steps)")
-            #expect(!steps.contains { $0.message.contains("trusted there") || $0.message.contains("does not prove") }, "\(steps)")
+            #expect(!steps.contains { $0.message.contains("trusted there") || $0.message.contains("did not prove") }, "\(steps)")
         }
     }
 

@@ -146,7 +146,7 @@ import Testing
             (["id=\(Stage.peer(1))"], "192.168.7.20", 0, "its port is 0"),
             (["id=\(Stage.peer(1))"], "", 24391, "it has no address"),
             (["id=\(Stage.peer(1))"], "192.168.7.20", 80, "its port 80 is below 1024"),
-            (["id=\(Stage.peer(1))"], "8.8.8.8", 24391, "its address is on no network of this machine"),
+            (["id=\(Stage.peer(1))"], "8.8.8.8", 24391, "its address is not on a network of this machine"),
         ]) func invalid(_ txt: [String], address: String, port: UInt16, why: String)
     {
         var stage = Stage()
@@ -289,8 +289,9 @@ import Testing
         stage.announce(new, address: "192.168.7.20", port: 24391)
         stage.prove(new, name: "Desk")
         let row = try #require(stage.row(peer))
-        #expect(row.state == .away && row.why.hasSuffix("\(new.shortID), of the same name and address, may be its new installation"))
-        #expect(stage.row(new)?.why.hasSuffix("perhaps installed anew") == true)
+        #expect(
+            row.state == .away && row.why.hasSuffix("\(new.shortID), with the same name and address, may be the same machine, reinstalled"))
+        #expect(stage.row(new)?.why.hasSuffix("perhaps reinstalled") == true)
         #expect(stage.directory.peers[new]?.trust == .stranger)
         // The same name at another address, or another name at that address, suggests nothing.
         for (name, host) in [("Desk", "192.168.7.21"), ("Other", "192.168.7.20")] {
@@ -300,7 +301,7 @@ import Testing
             stage.tell(.sessionDown(stage.prove(peer, name: "Desk"), .shutdown))
             stage.announce(new, address: host)
             stage.prove(new, name: name)
-            #expect(stage.row(peer)?.why == "said that it is shutting down")
+            #expect(stage.row(peer)?.why == "announced that it is shutting down")
         }
     }
 

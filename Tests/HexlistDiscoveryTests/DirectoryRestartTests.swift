@@ -234,7 +234,7 @@ import Testing
         stage.end(.refused)
         #expect(stage.ghosts(Self.peer).map(\.why) == ["announced on eth0 over IPv4, but the connection is refused (192.168.7.20:24391)"])
         stage.resolve(record, Stage.txt(Self.peer, boot: Self.current), port: 40_000)
-        #expect(stage.ghosts(Self.peer).map(\.why) == ["announced on eth0 over IPv4, being asked who it is"])
+        #expect(stage.ghosts(Self.peer).map(\.why) == ["announced on eth0 over IPv4; its identity is being checked"])
     }
 
     @Test("resolvers of unproven endpoints give way after one rotation, and no sooner")

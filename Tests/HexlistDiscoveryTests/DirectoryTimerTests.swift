@@ -91,7 +91,7 @@ import Testing
         let record = stage.announce(peer)
         let session = stage.prove(peer)
         stage.tell(.sessionDown(session, .shutdown))
-        #expect(stage.row(peer)?.state == .away && stage.row(peer)?.why == "said that it is shutting down")
+        #expect(stage.row(peer)?.state == .away && stage.row(peer)?.why == "announced that it is shutting down")
         #expect(stage.events == [.up(peer), .down(peer)])
         #expect(stage.probes.isEmpty)
         // The peer restarts on another port before its goodbye was seen: the reopened resolver reports the port, which is probed at once.

@@ -74,11 +74,13 @@ struct DomainRecordTests {
         // The address still belongs to the peer when the peer is away or blocked.
         stage.tell(.sessionDown(session, .shutdown))
         #expect(
-            stage.directory.configuredAddresses.map(\.state) == [.away(peer, "ada \(peer.shortID) is away: said that it is shutting down")])
+            stage.directory.configuredAddresses.map(\.state) == [
+                .away(peer, "ada \(peer.shortID) is away: announced that it is shutting down")
+            ])
         stage.tell(.trustChanged(peer, .blocked))
         #expect(
             stage.directory.configuredAddresses.map(\.state) == [
-                .away(peer, "ada \(peer.shortID) is away: blocked here, so it is not asked")
+                .away(peer, "ada \(peer.shortID) is away: blocked here, so it is not checked")
             ])
     }
 

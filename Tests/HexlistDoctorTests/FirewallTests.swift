@@ -102,7 +102,7 @@ struct FirewallTests {
 
     @Test("without a filtering chain there is no firewall, whether or not peers reached the port")
     func none() {
-        #expect(Firewall.rules([]).step(needed: Self.both, unseen: Self.both).message == "No firewall: nothing filters what comes in.")
+        #expect(Firewall.rules([]).step(needed: Self.both, unseen: Self.both).message == "No firewall filters incoming connections.")
         #expect(Firewall.rules([]).step(needed: Self.both, unseen: Self.both).state == .ok)
     }
 

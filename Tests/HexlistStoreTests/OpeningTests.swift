@@ -165,7 +165,7 @@ import Testing
         arguments: [
             (StoreFault(code: 15 << 8 | 10, message: "disk I/O error", systemError: ENOLCK), "has no locks (No locks available)"),
             (StoreFault(code: 20 << 8 | 10, message: "disk I/O error", systemError: EOPNOTSUPP), "has no locks"),
-            (StoreFault(code: 21 << 8 | 10, message: "disk I/O error", systemError: ENODEV), "does not share memory"),
+            (StoreFault(code: 21 << 8 | 10, message: "disk I/O error", systemError: ENODEV), "does not support shared memory"),
             (StoreFault(code: 5, message: "database is locked"), "locked by another program"),
             (StoreFault(code: 15, message: "locking protocol"), "locked by another program"),
             (StoreFault(code: 8, message: "attempt to write a readonly database"), "can only be read"),

@@ -49,7 +49,7 @@ struct BackupTests {
                 }
                 let restored = try await other.hexlist("restore", file, "--yes")
                 #expect(
-                    restored.status == 0 && restored.out.contains(identity) && restored.out.contains("Two machines may not"), "\(restored)")
+                    restored.status == 0 && restored.out.contains(identity) && restored.out.contains("Two machines cannot"), "\(restored)")
                 try await other.running {
                     let now = try await uuid(other)
                     #expect(now == identity)

@@ -54,7 +54,9 @@ extension TwoMachines {
                             "peer.trust", "peer.frame", "peer.dialBack",
                         ])
                     let reachable = try #require(report.step("reachable"))
-                    #expect(reachable.message.contains("dialled this machine at") && reachable.message.contains("just now"), "\(reachable)")
+                    #expect(
+                        reachable.message.contains("connected to this machine at") && reachable.message.contains("just now"), "\(reachable)"
+                    )
                 }
                 let text = try await lab.hexlist("h1", "doctor", "--peer", "h2")
                 #expect(text.out.contains("peer.tls") && text.out.contains("ok "))

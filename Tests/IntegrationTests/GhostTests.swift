@@ -65,16 +65,18 @@ extension StrangeMachines {
                     Kind(name: "no uuid", txt: ["v=1"], reason: "invalid", why: "no UUID"),
                     Kind(name: "odd uuid", txt: ["id=hello"], reason: "invalid", why: "no UUID"),
                     Kind(name: "low port", port: 80, txt: txt(1), reason: "invalid", why: "below 1024"),
-                    Kind(name: "far", host: "far.local", txt: txt(2), reason: "invalid", why: "no network of this machine"),
-                    Kind(name: "no address", host: "nowhere.local", txt: txt(3), reason: "stale", why: "address is not found"),
+                    Kind(name: "far", host: "far.local", txt: txt(2), reason: "invalid", why: "not on a network of this machine"),
+                    Kind(name: "no address", host: "nowhere.local", txt: txt(3), reason: "stale", why: "address cannot be resolved"),
                     Kind(name: "nobody", txt: txt(4), reason: "stale", why: "the connection is refused"),
                     Kind(name: "gone", host: "gone.local", txt: txt(5), reason: "stale", why: "nobody answers"),
                     Kind(name: "web server", port: 25_997, txt: txt(6), reason: "stale", why: "it answers, but is no Hexlist peer"),
                     Kind(name: "silent", port: 25_998, txt: txt(7), reason: "stale", why: "nobody answers"),
                     Kind(name: "somebody else", port: port, txt: txt(8), reason: "impostor", why: "answers as \(third)"),
-                    Kind(name: "myself", txt: ["id=\(uuid.one)", "boot=1000000000000000"], reason: "self", why: "where nobody proves it"),
+                    Kind(
+                        name: "myself", txt: ["id=\(uuid.one)", "boot=1000000000000000"], reason: "self",
+                        why: "no machine at its address proves it"),
                     Kind(name: "hairpin", port: ownPort, host: "h1.local", txt: txt(9), reason: "self", why: "is this machine"),
-                    Kind(name: "earlier", txt: ["id=\(uuid.other)", "boot=2000000000000000"], reason: "stale", why: "of an earlier start"),
+                    Kind(name: "earlier", txt: ["id=\(uuid.other)", "boot=2000000000000000"], reason: "stale", why: "by an earlier start"),
                     Kind(
                         name: "again", port: peer.endpoints[0].port, host: "h2.local", txt: ["id=\(uuid.other)", "boot=\(boot)"],
                         reason: "duplicate", why: "listed as h2"),
@@ -94,7 +96,7 @@ extension StrangeMachines {
                 helpers.append(try await lab.publish("newcomer", on: "h3", port: 25_998, txt: txt(0)))
                 try await watch.first { line in
                     try JSONLines.decode(line, as: Items<PeerRow>.self).first?.items
-                        .first { $0.name == "newcomer" && $0.reason == "unverified" && $0.why?.contains("being asked") == true }
+                        .first { $0.name == "newcomer" && $0.reason == "unverified" && $0.why?.contains("being checked") == true }
                 }
                 await watch.stop()
                 // No ghost is a peer, or changes a peer.
@@ -295,7 +297,9 @@ extension StrangeMachines {
                 try await lab.start("h2")
                 let again = try await lab.uuid("h2")
                 let list = try await lab.awaitList("h1") { list in
-                    list.contains { $0.uuid == uuid.other && $0.state == "away" && $0.why?.contains("may be its new installation") == true }
+                    list.contains {
+                        $0.uuid == uuid.other && $0.state == "away" && $0.why?.contains("may be the same machine, reinstalled") == true
+                    }
                         && list.contains { $0.uuid == again && $0.state == "verified" }
                 }
                 #expect(list.first { $0.uuid == again && $0.state == "verified" }?.trust == "stranger")
@@ -376,7 +380,7 @@ extension StrangeMachines {
                 print("flood: delivered \(begin.duration(to: .now)) after the restart")
                 // avahi-daemon allows one client 1 024 objects, and reports an error beyond. No more were requested.
                 try await lab.awaitStatus("h1") { $0.ghosts > 1_100 }
-                let list = try await lab.awaitList("h1") { $0.contains { $0.why?.contains("address is not found") == true } }
+                let list = try await lab.awaitList("h1") { $0.contains { $0.why?.contains("address cannot be resolved") == true } }
                 #expect(!list.contains { $0.why?.contains("Too many") == true })
                 #expect(list.count <= 8_300)
                 #expect(try await lab.status("h1").avahi.state == "running")

@@ -62,7 +62,7 @@ struct WrongInput {
                     try await local.hexlist("status").out.contains("the file has an error, the previous configuration stays: ")
                 }
                 let doctor = try await local.hexlist("doctor")
-                #expect(doctor.out.contains("The changed configuration was refused"), "\(doctor)")
+                #expect(doctor.out.contains("The changed configuration has an error"), "\(doctor)")
                 try local.folder.write("name: other\nport: 4711\n", to: "config.yaml")
                 kill(pid, SIGHUP)
                 try await Patience.until(or: "the name stays") { try await local.hexlist("status").out.contains("other") }

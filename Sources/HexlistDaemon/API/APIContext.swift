@@ -83,7 +83,7 @@ struct APIContext: Sendable {
 
     /// Stops the daemon as SIGTERM does.
     func endDaemon() {
-        logger.critical("the node could not be started again")
+        logger.critical("the node could not be restarted")
         kill(getpid(), SIGTERM)
     }
 

@@ -16,7 +16,7 @@ struct APIQuery {
         for item in query.items where !names.contains(item.name) {
             let hint = names.isEmpty ? "This request takes none." : "It takes \(names.map { "`\($0)`" }.joined(separator: ", "))."
             throw HexlistError(
-                .badRequest, "The query parameter `\(TerminalText.clean(item.name, columns: 40))` is not known here.", hint: hint)
+                .badRequest, "The query parameter `\(TerminalText.clean(item.name, columns: 40))` is unknown.", hint: hint)
         }
         self.query = query
     }
@@ -89,7 +89,7 @@ struct APIQuery {
     func cursor() throws(HexlistError) -> Int64? {
         guard let text = try text("after") else { return nil }
         guard let cursor = Int64(text), cursor >= 0 else {
-            throw HexlistError(.badRequest, "`after` takes what a list gave as `next`.")
+            throw HexlistError(.badRequest, "`after` needs the `next` of an earlier page.")
         }
         return cursor
     }
@@ -130,7 +130,7 @@ enum APIInput {
         let text = try text(context, "id")
         guard let id = Int64(text), id > 0 else {
             throw HexlistError(
-                .badRequest, "`\(TerminalText.clean(text, columns: 40))` is no id.", hint: "Ids are the numbers the lists print.")
+                .badRequest, "`\(TerminalText.clean(text, columns: 40))` is not an id.", hint: "Ids are the numbers that lists print.")
         }
         return id
     }
@@ -183,7 +183,7 @@ enum APIInput {
                 .badRequest,
                 ContinuousClock.now >= end
                     ? "The request's body did not end within \(limit.components.seconds) s."
-                    : "Nothing of the request's body came for \(pause.components.seconds) s.",
+                    : "Nothing of the request's body arrived for \(pause.components.seconds) s.",
                 hint: "Nothing was changed. Send it again.")
         }
     }
@@ -196,7 +196,7 @@ enum APIInput {
         do {
             return try Shape(jsonBytes: bytes)
         } catch {
-            throw HexlistError(.badRequest, "The body of the request is not what is expected: \(error.description).")
+            throw HexlistError(.badRequest, "The body of the request is not valid: \(error.description).")
         }
     }
 

@@ -100,7 +100,7 @@ struct ReplyMiddleware: RouterMiddleware {
         guard !allowed.isEmpty else {
             return APIReply.failure(
                 HexlistError(
-                    .notFound, "There is no \(request.method.rawValue) \(path) in this version.", hint: "Docs/API.md lists what there is."))
+                    .notFound, "There is no \(request.method.rawValue) \(path) in this version.", hint: "Docs/API.md lists all requests."))
         }
         let names = allowed.map(\.rawValue).joined(separator: ", ")
         var response = APIReply.failure(

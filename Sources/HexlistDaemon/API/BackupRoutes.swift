@@ -40,7 +40,7 @@ struct BackupRoutes: Sendable {
             to: path, files: [Restore.identityName: node.identity.pemBytes],
             diskReserve: Int64(await node.configuration.limits.diskReserveBytes))
         defer { unlink(path) }
-        guard let file = OpenFile(path) else { throw HexlistError(.internal, "The backup that was made cannot be read.") }
+        guard let file = OpenFile(path) else { throw HexlistError(.internal, "The new backup cannot be read.") }
         let body = ResponseBody(contentLength: file.bytes) { writer in
             while let piece = file.next(Self.chunkBytes) { try await writer.write(piece) }
             try await writer.finish(nil)

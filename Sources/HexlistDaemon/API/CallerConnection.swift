@@ -26,7 +26,7 @@ enum CallerConnection {
             }
             defer { group.cancelAll() }
             if let value = try await group.next() ?? nil { return value }
-            throw HexlistError(.badRequest, "The connection was closed before the request was done.", hint: "Send it again.")
+            throw HexlistError(.badRequest, "The connection was closed before the request was complete.", hint: "Send it again.")
         }
     }
 }

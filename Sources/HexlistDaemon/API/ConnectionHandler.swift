@@ -130,11 +130,11 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
 
     static func explain(_ error: HTTPParserError) -> HexlistError {
         guard error == .headerOverflow else {
-            return HexlistError(.badRequest, "This is no HTTP/1.1 request.", hint: "Docs/API.md says more.")
+            return HexlistError(.badRequest, "This is not an HTTP/1.1 request.", hint: "Docs/API.md says more.")
         }
         return HexlistError(
-            .headTooLarge, "The head of the request is longer than is taken.",
-            hint: "`api.headerBytes` and `api.headerFields` of the configuration bound it.")
+            .headTooLarge, "The head of the request is too long.",
+            hint: "`api.headerBytes` and `api.headerFields` of the configuration limit it.")
     }
 
     private func wait(_ context: ChannelHandlerContext) {

@@ -14,8 +14,8 @@ enum CrossOriginCheck {
     static func refuse(_ request: Request) throws(HexlistError) {
         if let header = headers.first(where: { request.headers.contains($0) }) {
             throw HexlistError(
-                .forbidden, "The local API answers no web pages, and this request has `\(header.rawName)`.",
-                hint: "Ask from a program of this user, without that header.")
+                .forbidden, "The local API does not answer web pages, and this request has `\(header.rawName)`.",
+                hint: "Send it from a program of this user, without that header.")
         }
         guard let authority = request.head.authority, !isOwn(authority) else { return }
         throw HexlistError(

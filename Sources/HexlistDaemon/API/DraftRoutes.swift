@@ -40,7 +40,7 @@ struct DraftRoutes: Sendable {
     private func find(_ context: BasicRequestContext) throws(HexlistError) -> (draft: Draft, paths: [String]) {
         let id = try APIInput.text(context, "draft")
         guard let found = api.page.drafts.withLock({ $0.find(id, now: .now) }) else {
-            throw HexlistError(.notFound, "These files are no longer chosen: that ends after 10 minutes.", hint: "Choose them again.")
+            throw HexlistError(.notFound, "This draft has expired: a draft lasts 10 minutes.", hint: "Choose them again.")
         }
         return found
     }

@@ -102,7 +102,7 @@ struct FileRoutes: Sendable {
     private func received(_ request: Request, _ context: BasicRequestContext) async throws -> (TransferView, path: String) {
         _ = try APIQuery(request)
         let transfer = try await api.node.transfers.transfer(try APIInput.id(context))
-        guard transfer.state.known == .done else { throw HexlistError(.badRequest, "This file is not here yet.") }
+        guard transfer.state.known == .done else { throw HexlistError(.badRequest, "This file has not been downloaded yet.") }
         return (transfer, HexlistPaths.join(transfer.folder, transfer.file))
     }
 

@@ -19,7 +19,7 @@ struct HexRoutes: Sendable {
             let texts = try APIQuery(request, allowing: ["id"]).texts("id")
             let ids = texts.compactMap { Int64($0) }
             guard !ids.isEmpty, ids.count == texts.count else {
-                throw HexlistError(.badRequest, "`id` takes ids, as the lists print them.")
+                throw HexlistError(.badRequest, "`id` takes ids, as lists print them.")
             }
             return try await delete(.ids(ids))
         }
@@ -41,7 +41,7 @@ struct HexRoutes: Sendable {
             let id = try APIInput.id(context)
             let wanted: UnreadPatch = try await APIInput.requiredShape(request)
             guard wanted.hexes == nil, wanted.links == nil else {
-                throw HexlistError(.badRequest, "The path names the hex: name no hexes in the body.")
+                throw HexlistError(.badRequest, "The path names the hex: leave out hexes in the body.")
             }
             _ = try await mark(.ids([id]), unread: wanted.unread)
             return APIReply.json(try await shape(of: id))
@@ -76,7 +76,8 @@ struct HexRoutes: Sendable {
         if let links = wanted.links {
             guard links.count <= Self.idsOfRequest else {
                 throw HexlistError(
-                    .badRequest, "\(links.count) links are too many for one request; \(Self.idsOfRequest) fit.", hint: "Split them.")
+                    .badRequest, "\(links.count) links are too many for one request; the maximum is \(Self.idsOfRequest).",
+                    hint: "Split them.")
             }
             let positions = links.map { LinkPosition(hex: $0.hex, position: Int(clamping: $0.number - 1)) }
             return APIReply.json(ChangedJSON(changed: try await api.store.markLinks(positions, unread: wanted.unread)))
@@ -84,7 +85,7 @@ struct HexRoutes: Sendable {
         guard let hexes = wanted.hexes else {
             throw HexlistError(.badRequest, "Name some hexes with `ids`, `ranges` or `from`, all of the inbox with `all`, or `links`.")
         }
-        if case .list = hexes, wanted.unread { throw HexlistError(.badRequest, "All of a list can be marked read, not unread.") }
+        if case .list = hexes, wanted.unread { throw HexlistError(.badRequest, "A whole list can be marked read, but not unread.") }
         return try await mark(hexes, unread: wanted.unread)
     }
 
@@ -155,7 +156,7 @@ struct HexRoutes: Sendable {
         case .list(let from, let location, let newest):
             let location: HexLocation = try location.map { try APIQuery.choice($0, of: "location") } ?? change.requiredLocation ?? .inbox
             guard change.requiredLocation == nil || change.requiredLocation == location else {
-                throw HexlistError(.badRequest, "What is accepted is `held`.")
+                throw HexlistError(.badRequest, "Only hexes in `held` can be accepted.")
             }
             let peer: PeerID? = if let from { try await api.sender(from) } else { nil }
             var start: Int64?
@@ -192,11 +193,12 @@ struct HexRoutes: Sendable {
     static func check(_ ids: [Int64], _ ranges: [ClosedRange<Int64>]) throws(HexlistError) {
         guard ids.count <= idsOfRequest else {
             throw HexlistError(
-                .badRequest, "\(ids.count) ids are too many for one request; \(idsOfRequest) fit.", hint: "Split them, or name a range.")
+                .badRequest, "\(ids.count) ids are too many for one request; the maximum is \(idsOfRequest).",
+                hint: "Split them, or name a range.")
         }
         guard ranges.count <= rangesOfRequest else {
             throw HexlistError(
-                .badRequest, "\(ranges.count) ranges are too many for one request; \(rangesOfRequest) fit.", hint: "Split them.")
+                .badRequest, "\(ranges.count) ranges are too many for one request; the maximum is \(rangesOfRequest).", hint: "Split them.")
         }
     }
 }

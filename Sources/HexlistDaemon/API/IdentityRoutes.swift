@@ -20,7 +20,7 @@ struct IdentityRoutes: Sendable {
             let addresses = OwnAddresses.list(port: status.port, listen: listen)
             var uri = PeerURI(fingerprint: status.fingerprint, name: status.name, addresses: addresses)
             if uri.text.utf8.count > QRCode.longestText { uri.name = "" }
-            guard let code = QRCode(uri.text) else { throw HexlistError(.internal, "The QR code of this machine cannot be made.") }
+            guard let code = QRCode(uri.text) else { throw HexlistError(.internal, "The QR code of this machine cannot be created.") }
             return APIReply.json(IdentityCode(uri: uri.text, svg: code.svg))
         }
         router.post("/v1/identity/rotate", use: rotate)

@@ -78,7 +78,7 @@ struct ImportReader {
     }
 
     private static let full = HexlistError(
-        .storageFull, "The disk has no room for what is imported.", hint: "Nothing was imported. Free some of it.")
+        .storageFull, "The disk has no space for the import.", hint: "Nothing was imported. Free disk space.")
 
     private static func fault(_ error: SystemError) -> HexlistError {
         guard !error.isDiskFull else { return full }

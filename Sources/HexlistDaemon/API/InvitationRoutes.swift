@@ -42,7 +42,7 @@ struct InvitationRoutes: Sendable {
     private func id(_ context: BasicRequestContext) throws(HexlistError) -> Int { Int(clamping: try APIInput.id(context)) }
 
     private static func none(_ id: Int) -> HexlistError {
-        HexlistError(.notFound, "There is no invitation \(id).", hint: "`hexlist invite --list` lists those that are active.")
+        HexlistError(.notFound, "There is no invitation \(id).", hint: "`hexlist invite --list` lists active invitations.")
     }
 
     private func invite(_ wanted: InvitationRequest) async throws -> Invitation {

@@ -32,7 +32,7 @@ struct PageRoutes: Sendable {
             inbox: Int(clamping: counts.inbox), unread: Int(clamping: counts.unread), held: Int(clamping: counts.held),
             mine: Int(clamping: counts.mine), outbox: Dictionary(uniqueKeysWithValues: outbox), lastEvent: counts.lastEvent,
             uploadRequests: uploadRequests.isEmpty ? nil : uploadRequests, discoveryFault: isFinding ? nil : node.discovery.message,
-            storeFault: api.store.fault == nil ? nil : "Nothing can be stored at the moment. `hexlist status` says why.")
+            storeFault: api.store.fault == nil ? nil : "Nothing can be stored at the moment. `hexlist status` shows the reason.")
     }
 }
 

@@ -65,7 +65,7 @@ struct PeerRoutes: Sendable {
         }
         if let expected = wanted?.fingerprint, Fingerprint(expected) != peer.fingerprint {
             throw HexlistError(
-                .badRequest, "The fingerprint of \(peer.uuid?.description ?? "this peer") is not the given one.",
+                .badRequest, "The fingerprint of \(peer.uuid?.description ?? "this peer") differs from the given one.",
                 hint: "Check it again: `hexlist peer show`.")
         }
         return APIReply.json(try await api.node.peers.setTrust(try peer.requiredID(), .trusted, name: wanted?.name))

@@ -68,7 +68,7 @@ struct SendRoutes: Sendable {
     private func content(_ request: Request, _ query: APIQuery) async throws -> (SendRequest.Content, key: String?) {
         let body = try await APIInput.body(request)
         if let id = try query.number("hex", 1...Int64.max) {
-            guard body.isEmpty else { throw HexlistError(.badRequest, "`hex` names a stored hex: the request takes no body then.") }
+            guard body.isEmpty else { throw HexlistError(.badRequest, "`hex` names a stored hex: leave out the body.") }
             return (.forward(hexID: id), nil)
         }
         guard !body.isEmpty else {
@@ -137,7 +137,7 @@ struct SendRoutes: Sendable {
             return .ids(ids)
         case .peer(let text, let after):
             guard let cursor = Int64(after ?? "0"), cursor >= 0 else {
-                throw HexlistError(.badRequest, "`after` takes what the reply before gave as `next`.")
+                throw HexlistError(.badRequest, "`after` needs the `next` of the previous reply.")
             }
             guard let peer = try await api.node.peers.resolve(text).uuid else { throw HexlistError(.notFound, "This peer has no UUID.") }
             return .peer(peer, after: cursor)

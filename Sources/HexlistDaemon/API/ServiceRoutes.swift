@@ -86,8 +86,8 @@ struct ServiceRoutes: Sendable {
     private static func path(_ text: String) throws(HexlistError) -> SharePath {
         guard let path = SharePath(typed: text) else {
             throw HexlistError(
-                .badRequest, "\"\(TerminalText.clean(text, columns: 100))\" is no path in a service.",
-                hint: "Names with / between them, none of them empty, . or ..")
+                .badRequest, "\"\(TerminalText.clean(text, columns: 100))\" is not a path in a service.",
+                hint: "A path consists of names separated by /, none of them empty, . or ..")
         }
         return path
     }

@@ -130,7 +130,7 @@ struct TransferRoutes: Sendable {
             let newest = try await api.store.read { try $0.newestHex() }
             return .groups(ranges.filter { $0.lowerBound <= newest }.map { .ids($0.clamped(to: $0.lowerBound...newest), in: nil) })
         case .list(let from, let location, let newest):
-            guard newest == nil else { throw HexlistError(.badRequest, "`newest` is not known here.") }
+            guard newest == nil else { throw HexlistError(.badRequest, "`newest` is unknown.") }
             let location: HexLocation = try location.map { try APIQuery.choice($0, of: "location") } ?? .inbox
             let peer: PeerID? = if let from { try await api.sender(from) } else { nil }
             return .groups([.list(HexFilter(location: location, peer: peer))])

@@ -11,11 +11,11 @@ struct UploadRoutes: Sendable {
         router.post("/v1/uploads") { request, _ in
             let query = try APIQuery(request, allowing: ["name", "to"])
             guard LocalAPI.isUpload(request.headers[.contentType]) else {
-                throw HexlistError(.badRequest, "A file is handed over as `\(LocalAPI.uploadType)`.")
+                throw HexlistError(.badRequest, "A file is uploaded as `\(LocalAPI.uploadType)`.")
             }
             let lengths = request.headers[values: .contentLength]
             guard lengths.count == 1, let size = Int64(lengths[0]), size >= 0 else {
-                throw HexlistError(.badRequest, "The request does not say how long the file is.", hint: "It takes `Content-Length`.")
+                throw HexlistError(.badRequest, "The request has no Content-Length.", hint: "It takes `Content-Length`.")
             }
             let peers = try await SendRoutes(api: api).targets(named: query.texts("to"), all: false)
             let name = try query.text("name") ?? ""

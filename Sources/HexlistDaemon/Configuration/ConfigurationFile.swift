@@ -95,6 +95,6 @@ struct ConfigurationFile {
             }
         let location = line.map { "\(path), line \($0)" } ?? path
         return HexlistError(
-            .configuration, "\(location) is no YAML: \(problem).", hint: "Correct it, or move the file away to get the defaults.")
+            .configuration, "\(location) is not valid YAML: \(problem).", hint: "Correct it, or move the file away to get the defaults.")
     }
 }

@@ -47,7 +47,7 @@ public struct ConfigurationLoader: Sendable {
                 (message, hint) = ("\(path) cannot be read (\(why)).", "Make it readable, or name another file with --config.")
             case .unreadable(let why): (message, hint) = ("\(path) cannot be read (\(why)).", "Name another file with --config.")
             case .noText:
-                message = "\(path) is no configuration: it is longer than \(ConfigurationFile.maximumBytes) bytes, or no UTF-8 text."
+                message = "\(path) is not a configuration: it is longer than \(ConfigurationFile.maximumBytes) bytes, or not UTF-8 text."
                 hint = "Name another file with --config."
             }
             throw HexlistError(.configuration, message, hint: hint)
@@ -108,7 +108,7 @@ public struct ConfigurationLoader: Sendable {
         guard limits.connectionsReserved < limits.connections else {
             throw HexlistError(
                 .configuration,
-                "`limits.connectionsReserved` (\(limits.connectionsReserved)) leaves nothing of `limits.connections`"
+                "`limits.connectionsReserved` (\(limits.connectionsReserved)) uses up `limits.connections`"
                     + " (\(limits.connections)).", hint: "Reserve fewer.")
         }
     }

@@ -39,6 +39,6 @@ struct AvahiConfiguration {
         let found = text.map { AvahiConfiguration(text: $0).found } ?? []
         let list = { (keys: [String]) in keys.map { "`\($0)`" }.joined(separator: ", ") }
         let set = found.isEmpty ? "" : " (\(list(found)) is set there)"
-        return "Look at \(list(switches + limits)) in \(path)\(set), then `sudo systemctl restart avahi-daemon`."
+        return "Check \(list(switches + limits)) in \(path)\(set), then `sudo systemctl restart avahi-daemon`."
     }
 }

@@ -55,8 +55,9 @@ extension Doctor {
         if let id { return DoctorStep("peer", .ok, "\(name) is \(id).") }
         return switch peer.state {
         case .failed(let why), .away(_, let why):
-            DoctorStep("peer", .failed, "\(name) is not reached: \(why).", advice: ["Is hexlistd running there?"])
-        case .probing, .answered, .isOwn: DoctorStep("peer", .failed, "\(name) was not met yet.", advice: ["Is hexlistd running there?"])
+            DoctorStep("peer", .failed, "\(name) cannot be reached: \(why).", advice: ["Is hexlistd running there?"])
+        case .probing, .answered, .isOwn:
+            DoctorStep("peer", .failed, "\(name) has never been reached.", advice: ["Is hexlistd running there?"])
         }
     }
 }

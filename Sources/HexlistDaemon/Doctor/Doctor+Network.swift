@@ -43,7 +43,9 @@ extension Doctor {
         case .unavailable:
             DoctorStep(
                 "discovery", .failed, status.discovery.message ?? "avahi-daemon cannot be used.",
-                advice: ["sudo systemctl enable --now avahi-daemon", "Or name peers under `peers:`: they are reached without it."])
+                advice: [
+                    "sudo systemctl enable --now avahi-daemon", "Or name peers under `peers:`: they are reached without avahi-daemon.",
+                ])
         }
     }
 
@@ -74,8 +76,8 @@ extension Doctor {
 
     static let hiding = DoctorStep(
         "announcement", .ok,
-        "Not announced, as configured (`announce: false`): trusted peers that announce themselves are found, strangers are not talked to."
-            + " Another machine that hides is reached where one of the two names the other under `peers:`.")
+        "Not announced, as configured (`announce: false`): trusted peers that announce themselves are found, strangers are not contacted."
+            + " Another hidden machine is reached if one of the two names the other under `peers:`.")
 
     /// Waits up to 3 s until this machine sees its own announcement, and returns the facts as of then.
     private func whenAnnounced(_ facts: NodeFacts) async -> NodeFacts {
@@ -106,11 +108,11 @@ extension Doctor {
             return DoctorStep(
                 "announcement", .failed,
                 names.isEmpty
-                    ? "This machine's own announcement is not seen by browsing, so others do not see it either."
-                    : "The own announcement is seen on \(names) alone, so others do not see it.",
+                    ? "Browsing does not find this machine's own announcement, so others do not see it either."
+                    : "This machine's announcement is seen on \(names) only, so others do not see it.",
                 advice: [avahi, "journalctl -u avahi-daemon"])
         }
-        return DoctorStep("announcement", .ok, "This machine is announced on \(names); that is its own view of it.")
+        return DoctorStep("announcement", .ok, "This machine is announced on \(names), as seen by itself.")
     }
 
     /// Makes the step `interfaces`.
@@ -122,10 +124,10 @@ extension Doctor {
         let parts = interfaces.filter { !$0.isLoopback }.map { interface in
             let texts = interface.addresses.map { "\($0.address)\(listen.contains($0.address) ? "" : " outside of `listen`")" }
             let addresses = texts.isEmpty ? "" : " (\(texts.joined(separator: ", ")))"
-            let note = interface.why ?? (interface.isVirtual ? "used, but made for containers or virtual machines" : "used")
+            let note = interface.why ?? (interface.isVirtual ? "used, but meant for containers or virtual machines" : "used")
             return "\(interface.name)\(addresses): \(note)\(interface.isUp && !interface.isRunning ? ", no carrier" : "")"
         }
-        let message = parts.isEmpty ? "There is no network interface but the loopback." : parts.joined(separator: "; ") + "."
+        let message = parts.isEmpty ? "There is no network interface except the loopback interface." : parts.joined(separator: "; ") + "."
         if used.isEmpty {
             return DoctorStep(
                 "interfaces", usesMulticast ? .failed : .warning, message,
@@ -133,13 +135,13 @@ extension Doctor {
         }
         if !used.contains(where: { !$0.isVirtual && $0.isRunning }) {
             return DoctorStep(
-                "interfaces", .warning, message, advice: ["No interface leads to other machines: connect to their network."])
+                "interfaces", .warning, message, advice: ["No interface reaches other machines: connect to their network."])
         }
         guard used.contains(where: { $0.addresses.contains { listen.contains($0.address) } }) else {
             return DoctorStep(
                 "interfaces", .warning, message,
                 advice: [
-                    "Other machines do not reach this one: add one of these addresses to `listen`, or remove the key, and restart hexlistd."
+                    "Other machines cannot reach this one: add one of these addresses to `listen`, or remove the key, and restart hexlistd."
                 ])
         }
         return DoctorStep("interfaces", .ok, message)
@@ -147,8 +149,8 @@ extension Doctor {
 
     private static func advice(unused interfaces: [MachineInterface]) -> [String] {
         let mute = interfaces.filter { !$0.isLoopback && $0.isUp && !$0.hasMulticast && !$0.addresses.isEmpty }
-        return mute.map { "If \($0.name) is no tunnel: sudo ip link set dev \($0.name) multicast on" }
-            + ["Connect to a network: `ip address` shows what there is."]
+        return mute.map { "If \($0.name) is not a tunnel: sudo ip link set dev \($0.name) multicast on" }
+            + ["Connect to a network: `ip address` shows the interfaces."]
     }
 
     private func multicast(_ interfaces: [MachineInterface], _ facts: NodeFacts) async -> [DoctorStep] {
@@ -170,7 +172,7 @@ extension Doctor {
             let outcome = try? await NIOThreadPool.singleton.runIfActive {
                 MulticastQuery.ask(on: index, own: addresses) { Self.isOwn($0, own) }
             }
-            outcomes.append((interface.name, outcome ?? .failed("it could not be tried")))
+            outcomes.append((interface.name, outcome ?? .failed("it could not be tested")))
         }
         return outcomes.isEmpty ? [] : [Self.multicast(outcomes, own: own, isAnnounced: facts.status.isAnnounced)]
     }
@@ -188,8 +190,8 @@ extension Doctor {
                 good.append(names.contains { isOwn($0, own) } || !isAnnounced ? name : "\(name) (from others, not from this machine)")
             case .answered(_, byOthers: false): alone.append(name)
             case .silent where !isAnnounced: silent.append(name)
-            case .silent: bad.append("on \(name) nobody answers, not even this machine's avahi-daemon")
-            case .failed(let why): bad.append("on \(name) a question cannot be sent (\(why))")
+            case .silent: bad.append("on \(name) no machine answers, not even this machine's avahi-daemon")
+            case .failed(let why): bad.append("on \(name) a query cannot be sent (\(why))")
             case .noCarrier: unplugged.append(name)
             }
         }
@@ -200,19 +202,19 @@ extension Doctor {
                 advice: ["Let UDP port 5353 through this machine's firewall, in both directions (step firewall).", apart])
         }
         let found = [
-            good.isEmpty ? nil : "Other machines answer a multicast question on \(list(good))",
+            good.isEmpty ? nil : "Other machines answer a multicast query on \(list(good))",
             alone.isEmpty ? nil : "on \(list(alone)) only this machine answers",
-            silent.isEmpty ? nil : "on \(list(silent)) nobody answers; nor does this machine, which is not announced",
+            silent.isEmpty ? nil : "on \(list(silent)) no machine answers; nor does this one, which is not announced",
             unplugged.isEmpty ? nil : "\(list(unplugged)) has no carrier",
         ].compactMap { $0 }.joined(separator: "; ")
         guard good.isEmpty else { return DoctorStep("multicast", .ok, found + ".") }
         let advice = alone.isEmpty && silent.isEmpty ? "Connect to a network: `ip address` shows the interfaces." : apart
-        return DoctorStep("multicast", .warning, "No other machine answers a multicast question: \(found).", advice: [advice])
+        return DoctorStep("multicast", .warning, "No other machine answers a multicast query: \(found).", advice: [advice])
     }
 
     /// Advice for a network that keeps its machines from reaching each other.
     private static let apart =
-        "If another machine is there, the network may keep the two apart, as guest networks and client isolation do. If they can connect"
+        "If another machine is on, the network may separate the two, as guest networks and client isolation do. If they can connect"
         + " at all, name its address in the configuration: `peers: [ADDRESS]`."
 
     static func domain(_ domain: DomainStatus) -> DoctorStep {
@@ -221,14 +223,14 @@ extension Doctor {
         case .running: return DoctorStep("domain", .ok, "DNS answers for \(domain.domain).")
         case .degraded:
             return DoctorStep(
-                "domain", .warning, domain.message ?? "DNS lists nobody in \(domain.domain).",
+                "domain", .warning, domain.message ?? "DNS lists no machine in \(domain.domain).",
                 advice: [
-                    "Is the domain written right? Who is there, its administrator writes into the zone (Docs/Network.md).", question,
+                    "Is the domain spelt correctly? Its administrator adds machines to the zone (Docs/Network.md).", question,
                 ])
         case .unavailable, .starting, .off, nil:
             return DoctorStep(
                 "domain", .failed, domain.message ?? "DNS does not answer for \(domain.domain).",
-                advice: [question, "Look at the servers in /etc/resolv.conf."])
+                advice: [question, "Check the servers in /etc/resolv.conf."])
         }
     }
 
@@ -252,7 +254,7 @@ extension Doctor {
         return DoctorStep(
             "peers", failed || !hasOther ? .warning : .ok, "Of `peers`: " + parts.joined(separator: "; ") + ".",
             advice: failed
-                ? ["`hexlist doctor --peer HOST` looks at one of them step by step."]
+                ? ["`hexlist doctor --peer HOST` checks one of them step by step."]
                 : hasOther ? [] : ["Name the addresses of other machines."])
     }
 
@@ -266,9 +268,9 @@ extension Doctor {
         case (.success, .success?): return DoctorStep("port", .ok, "This machine answers on its port \(port), with its own identity.")
         case (.failure(let why), _), (.success, .failure(let why)?):
             return DoctorStep(
-                "port", .failed, "This machine does not reach its own port \(port) on \(host): \(why.text).",
-                advice: ["Is something filtering the loopback? `ss -ltnp` shows who listens."])
-        case (.success, nil): return DoctorStep("port", .failed, "Port \(port) of this machine could not be tried.")
+                "port", .failed, "This machine cannot reach its own port \(port) on \(host): \(why.text).",
+                advice: ["Is the loopback interface filtered? `ss -ltnp` shows which programs listen."])
+        case (.success, nil): return DoctorStep("port", .failed, "Port \(port) of this machine could not be tested.")
         }
     }
 
@@ -299,7 +301,7 @@ extension Doctor {
             switch outcome {
             case .result(.reached):
                 return DoctorStep(
-                    "reachable", .ok, "\(name) dialled this machine at \(HostPort.text(address, port)) just now and reached it.")
+                    "reachable", .ok, "\(name) connected to this machine at \(HostPort.text(address, port)) just now.")
             // In these cases the peer did not try to connect, so nothing is known about the port.
             case .result(.notTrusted), .noReply, .cannotAsk: break
             case .result(let result): failures.append("\(name) \(text(result))")
@@ -307,21 +309,25 @@ extension Doctor {
         }
         guard failures.isEmpty else {
             return DoctorStep(
-                "reachable", .failed, "Port \(port) is not reached from outside: asked to dial it, \(failures.joined(separator: "; ")).",
-                advice: ["Let TCP port \(port) through this machine's firewall (step firewall), and any between the two."])
+                "reachable", .failed,
+                "Port \(port) cannot be reached from outside: asked to connect to it, \(failures.joined(separator: "; ")).",
+                advice: ["Let TCP port \(port) through this machine's firewall (step firewall) and any firewall in between."])
         }
-        let advice = ["Look again when a peer is there that both of you trust, or try from another machine: `nc -vz ADDRESS \(port)`."]
+        let advice = [
+            "Try again when a peer is online that trusts this machine and that you trust, or try from another machine: `nc -vz ADDRESS \(port)`."
+        ]
         guard let (name, address, age) = dialledIn else {
-            return DoctorStep("reachable", .warning, "Nobody could be asked whether port \(port) is reached from outside.", advice: advice)
+            return DoctorStep(
+                "reachable", .warning, "No peer could be asked whether port \(port) can be reached from outside.", advice: advice)
         }
         guard age < dialledInCounts else {
             let minutes = age.components.seconds / 60
             return DoctorStep(
                 "reachable", .warning,
-                "\(name) dialled port \(port) from \(address), but that was \(minutes) minutes ago; whether it is still reached nobody could be asked.",
+                "\(name) connected to port \(port) from \(address) \(minutes) minutes ago; no peer could be asked whether the port can still be reached.",
                 advice: advice)
         }
-        return DoctorStep("reachable", .ok, "Port \(port) is reached from outside: \(name) dialled it from \(address).")
+        return DoctorStep("reachable", .ok, "Port \(port) can be reached from outside: \(name) connected to it from \(address).")
     }
 
     static func text(_ result: DialBack.Result) -> String {
@@ -329,11 +335,11 @@ extension Doctor {
         case .reached: "reached it"
         case .refused: "was refused"
         case .timeout: "got no answer within 3 s"
-        case .unreachable: "is told that it cannot be reached (no route, or a firewall that rejects it)"
-        case .closed: "was cut off during the handshake"
+        case .unreachable: "got the error that it cannot be reached (no route, or a firewall that rejects it)"
+        case .closed: "was disconnected during the handshake"
         case .otherIdentity: "met another peer there"
-        case .foreign: "met something else than Hexlist there"
-        case .notTrusted: "does not trust this machine, so it did not dial"
+        case .foreign: "found another program than Hexlist there"
+        case .notTrusted: "does not trust this machine, so it did not connect"
         }
     }
 }

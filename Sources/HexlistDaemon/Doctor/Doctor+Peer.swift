@@ -98,7 +98,7 @@ extension Doctor {
         // A blocked peer is reported as blocked even while its session is still closing.
         case .verified where row.trust == .blocked, .away where row.trust == .blocked:
             return DoctorStep(
-                "peer", .failed, "\(name) is blocked here, so nothing goes to it or comes from it.\(more)",
+                "peer", .failed, "\(name) is blocked here, so nothing is sent to it or accepted from it.\(more)",
                 advice: ["hexlist peer unblock \(id)"])
         case .verified: return DoctorStep("peer", .ok, "\(name) is verified: \(why).\(more)")
         case .away:
@@ -117,10 +117,11 @@ extension Doctor {
         switch reason {
         case "unverified" where isHiding: ["This machine hides (`announce: false`): pair with it, or name its address under `peers:`."]
         case "conflict": ["Two machines use one identity: run `hexlist id rotate` on one of them."]
-        case "impostor": ["Something else answers at that address. If the machine there is new, `hexlist peer forget` the old one."]
-        case "invalid": ["The announcement there is of another program or damaged: restart hexlistd on that machine."]
-        case "stale": ["It is announced, but does not answer: is hexlistd running there, and its port open?"]
-        case "unverified": ["It is being asked who it is; look again in a few seconds."]
+        case "impostor":
+            ["Another program or machine answers at that address. If it replaces the old one, `hexlist peer forget` the old one."]
+        case "invalid": ["Its announcement is damaged or belongs to another program: restart hexlistd on that machine."]
+        case "stale": ["It is announced but does not answer: is hexlistd running there, and is its port open?"]
+        case "unverified": ["Its identity is being checked; try again in a few seconds."]
         default: []
         }
     }
@@ -150,12 +151,14 @@ extension Doctor {
         if !failed.isEmpty {
             let step = DoctorStep(
                 "peer.resolve", endpoints.isEmpty ? .failed : .warning, (failed + found).joined(separator: "; ") + ".",
-                advice: ["Is the name right? `getent hosts NAME`"])
+                advice: ["Is the name correct? `getent hosts NAME`"])
             return (step, endpoints)
         }
         guard !endpoints.isEmpty else {
             let dialsIn = known.contains { $0.via == "inbound" }
-            let text = dialsIn ? "It dialled in; nothing says where it can be dialled." : "No address of it is known."
+            let text =
+                dialsIn
+                ? "It connected to this machine; no address at which it accepts connections is known." : "No address of it is known."
             return (
                 DoctorStep(
                     "peer.resolve", dialsIn ? .warning : .failed, text,
@@ -193,11 +196,11 @@ extension Doctor {
                     ? []
                     : isRefused
                         ? [
-                            "The machine is there, and nothing listens on port \(port): start hexlistd there, or see which port its `hexlist status` shows."
+                            "The machine answers, but nothing listens on port \(port): start hexlistd there, or see which port its `hexlist status` shows."
                         ]
                         : [
-                            "Let TCP port \(port) through the firewall there (`hexlist doctor` there shows the line), and any between the two.",
-                            "Does this machine's own firewall let it out? `nc -vz ADDRESS \(port)`",
+                            "Let TCP port \(port) through the firewall there (`hexlist doctor` there shows the command) and any firewall in between.",
+                            "Does this machine's own firewall allow the connection? `nc -vz ADDRESS \(port)`",
                         ])
         ]
         let connected = reaches.compactMap { entry in entry.reach.tls.map { (entry.reach, $0) } }
@@ -210,10 +213,10 @@ extension Doctor {
                 advice: tls.state == .ok
                     ? []
                     : isOther
-                        ? ["Another machine or program answers there now. `hexlist peers --all --why` shows who is where."]
+                        ? ["Another machine or program answers there now. `hexlist peers --all --why` shows all peers and their addresses."]
                         : [
-                            "It may be at its limits, or something between breaks TLS: look at hexlistd's log there.",
-                            "A path that loses large packets does this too: try `ip link set dev IFACE mtu 1280` here.",
+                            "It may have reached a limit, or a device in between breaks TLS: see the log of hexlistd there.",
+                            "A path that loses large packets has the same effect: try `ip link set dev IFACE mtu 1280` here.",
                         ]))
         return steps
     }
@@ -251,9 +254,10 @@ extension Doctor {
             return (
                 DoctorStep(
                     "peer.hello", .failed,
-                    failure.map { "It does not prove who it is. \($0.text)" }
+                    failure.map { "It did not prove its identity. \($0.text)" }
                         ?? "There is no session, and \(reaches.isEmpty ? "no address to make one at" : "no address of it answers").",
-                    advice: failure == nil ? [] : ["Both sides have to be Hexlist of one protocol; `hexlist --version` on both."]), nil
+                    advice: failure == nil ? [] : ["Both machines need versions with the same protocol: run `hexlist --version` on both."]),
+                nil
             )
         }
         let who = facts.isDialledHere ? "dialled here" : "dialled there"
@@ -272,19 +276,19 @@ extension Doctor {
     static func trust(_ id: PeerID, _ trust: Trust, _ peersTrust: Trust) -> DoctorStep {
         guard peersTrust != .blocked else {
             return DoctorStep(
-                "peer.trust", .failed, "This machine is blocked there: the peer ends every session with it, and takes nothing from it.",
-                advice: ["On the other machine: `hexlist peer unblock PEER`, PEER being this one."])
+                "peer.trust", .failed, "The peer has blocked this machine: it ends every session, and accepts nothing.",
+                advice: ["On the other machine: `hexlist peer unblock PEER`, with this machine as PEER."])
         }
         let isTrustedThere = peersTrust == .trusted
         let here =
             switch trust {
             case .trusted: "It is trusted here"
-            case .stranger: "It is a stranger here: what it sends is held"
+            case .stranger: "It is a stranger here: its hexes wait for approval"
             case .blocked: "It is blocked here"
             }
         let there =
             isTrustedThere
-            ? "this machine is trusted there" : "this machine is a stranger there: what is sent is held"
+            ? "this machine is trusted there" : "this machine is a stranger there: hexes wait for approval"
         var advice: [String] = []
         if trust != .trusted {
             advice.append("hexlist peer \(trust == .blocked ? "unblock" : "trust") \(id)")
@@ -296,41 +300,41 @@ extension Doctor {
     static func frame(_ outcome: PingOutcome) -> DoctorStep {
         switch outcome {
         case .answered(let bytes, let time):
-            DoctorStep("peer.frame", .ok, "A frame of \(bytes) bytes gets there: answered in \(milliseconds(time)).")
+            DoctorStep("peer.frame", .ok, "A frame of \(bytes) bytes arrives: answered in \(milliseconds(time)).")
         case .unanswered(bytes: 0):
             DoctorStep(
                 "peer.frame", .failed,
-                "Nothing is answered on the session, not even a short frame: hexlistd there hangs, or the connection is cut.",
-                advice: ["Look again: the session was ended. Is hexlistd well there? `hexlist status` on that machine."])
+                "The session does not answer, not even to a short frame: hexlistd there hangs, or the connection is broken.",
+                advice: ["The session was closed: try again. If it fails again, run `hexlist status` on that machine."])
         case .unanswered(let bytes):
             DoctorStep(
-                "peer.frame", .failed, "A frame of \(bytes) bytes is not answered, though small ones are: the path loses large packets.",
+                "peer.frame", .failed, "A frame of \(bytes) bytes is not answered, but small ones are: the path loses large packets.",
                 advice: [
-                    "A tunnel or router between drops packets over its MTU and does not say so. Lower the MTU here: `ip link set dev IFACE mtu 1280`.",
-                    "Or let TCP find out by itself: `sysctl -w net.ipv4.tcp_mtu_probing=1` on both machines.",
+                    "A tunnel or router in between drops packets over its MTU without reporting it. Lower the MTU here: `ip link set dev IFACE mtu 1280`.",
+                    "Or let TCP find the MTU: `sysctl -w net.ipv4.tcp_mtu_probing=1` on both machines.",
                 ])
         case .ended(let why, _):
             DoctorStep(
                 "peer.frame", .failed, "The session ended before a long frame was answered. \(why)",
-                advice: ["The log of hexlistd there says more: is it at its limits?"])
+                advice: ["The log of hexlistd there has the reason, for example a limit that was reached."])
         case .notNow:
-            DoctorStep("peer.frame", .warning, "A long frame could not be tried: the session is just changing.", advice: ["Look again."])
+            DoctorStep("peer.frame", .warning, "A long frame could not be tested: the session is being replaced.", advice: ["Look again."])
         }
     }
 
     static func dialBack(_ outcome: DialBackOutcome) -> DoctorStep? {
         switch outcome {
-        case .result(.reached): DoctorStep("peer.dialBack", .ok, "It reaches this machine's port, too.")
+        case .result(.reached): DoctorStep("peer.dialBack", .ok, "It can connect to this machine's port, too.")
         case .result(.notTrusted):
-            DoctorStep("peer.dialBack", .warning, "It does not trust this machine, so it does not dial back when asked.")
+            DoctorStep("peer.dialBack", .warning, "It does not trust this machine, so it does not test connections to it.")
         case .result(let result):
             DoctorStep(
-                "peer.dialBack", .failed, "Asked to dial this machine's port, it \(text(result)).",
-                advice: ["Let the port through this machine's firewall (step firewall), and any between the two."])
+                "peer.dialBack", .failed, "Asked to connect to this machine's port, it \(text(result)).",
+                advice: ["Let the port through this machine's firewall (step firewall) and any firewall in between."])
         case .noReply:
             DoctorStep(
-                "peer.dialBack", .warning, "Asked to dial this machine's port, it does not answer.",
-                advice: ["Look again in some seconds: it answers once in 10 s."])
+                "peer.dialBack", .warning, "Asked to connect to this machine's port, it does not answer.",
+                advice: ["Try again in a few seconds: it answers once in 10 s."])
         case .cannotAsk: nil
         }
     }

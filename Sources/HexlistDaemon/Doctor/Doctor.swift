@@ -65,7 +65,7 @@ struct Doctor: Sendable {
     // MARK: The state folder
 
     private func store() async -> DoctorStep {
-        let advice = ["Look at the disk of \(api.stateFolder) (`df`, `dmesg`), and at hexlistd's log."]
+        let advice = ["Check the disk of \(api.stateFolder) (`df`, `dmesg`) and the log of hexlistd."]
         if let fault = api.store.fault {
             return DoctorStep("store", .failed, "The store cannot be written: \(fault.message)", advice: fault.hint.map { [$0] } ?? advice)
         }
@@ -74,8 +74,10 @@ struct Doctor: Sendable {
             let now = "\(Timestamp.now.milliseconds)"
             try await api.store.setMeta(["examined": now])
             let (found, bytes) = try await api.store.read { (try $0.meta("examined"), $0.storeBytes()) }
-            guard found == now else { return DoctorStep("store", .failed, "What was written to the store is not in it.", advice: advice) }
-            return DoctorStep("store", .ok, "\(api.store.path) is written and read, \(ByteCountText.of(bytes)).")
+            guard found == now else {
+                return DoctorStep("store", .failed, "A value that was written to the store could not be read back.", advice: advice)
+            }
+            return DoctorStep("store", .ok, "\(api.store.path) can be written and read, \(ByteCountText.of(bytes)).")
         } catch {
             let message = (error as? HexlistError)?.message ?? "\(error)"
             return DoctorStep("store", .failed, "The store cannot be used: \(message)", advice: advice)
@@ -85,20 +87,21 @@ struct Doctor: Sendable {
     private func room(_ facts: NodeFacts) -> DoctorStep {
         var status = statvfs()
         guard statvfs(api.stateFolder, &status) == 0 else {
-            return DoctorStep("disk", .failed, "\(api.stateFolder) cannot be looked at: \(String(cString: strerror(errno))).")
+            return DoctorStep("disk", .failed, "\(api.stateFolder) cannot be read: \(String(cString: strerror(errno))).")
         }
         let free = Int64(clamping: UInt64(status.f_bavail).multipliedReportingOverflow(by: UInt64(status.f_frsize)).partialValue)
         let reserve = Int64(facts.diskReserveBytes)
-        let advice = ["Free the disk \(api.stateFolder) is on, or lower `limits.diskReserveBytes`."]
+        let advice = ["Free space on the disk of \(api.stateFolder), or lower `limits.diskReserveBytes`."]
         if free < reserve {
             return DoctorStep(
                 "disk", .failed,
-                "\(ByteCountText.of(free)) are free, and \(ByteCountText.of(reserve)) are to stay free: hexes are refused `storageFull`.",
+                "\(ByteCountText.of(free)) are free, and \(ByteCountText.of(reserve)) have to stay free: hexes are refused (`storageFull`).",
                 advice: advice)
         }
         if free / 4 < reserve {
             return DoctorStep(
-                "disk", .warning, "Only \(ByteCountText.of(free)) are free; \(ByteCountText.of(reserve)) are to stay free.", advice: advice)
+                "disk", .warning, "Only \(ByteCountText.of(free)) are free; \(ByteCountText.of(reserve)) have to stay free.", advice: advice
+            )
         }
         return DoctorStep("disk", .ok, "\(ByteCountText.of(free)) are free.")
     }
@@ -109,13 +112,14 @@ struct Doctor: Sendable {
         do {
             guard let kept = try Identity.load(from: api.stateFolder) else {
                 return DoctorStep(
-                    "identity", .failed, "\(path) is gone; hexlistd goes on with the key it holds, and does not start again without it.",
-                    advice: ["Put \(Identity.fileName) back from a backup before hexlistd ends."])
+                    "identity", .failed,
+                    "\(path) was deleted; hexlistd continues with the key in memory, but cannot start again without the file.",
+                    advice: ["Put \(Identity.fileName) back from a backup before hexlistd stops."])
             }
             guard kept.fingerprint == own else {
                 return DoctorStep(
-                    "identity", .failed, "\(path) holds another key than the one hexlistd runs with.",
-                    advice: ["Put back the file of \(own.peerID): hexlistd does not start with the one of \(kept.peerID)."])
+                    "identity", .failed, "\(path) has another key than the one that hexlistd uses.",
+                    advice: ["Put back the file of \(own.peerID): hexlistd does not start with that of \(kept.peerID)."])
             }
         } catch {
             let error = error as? HexlistError
@@ -124,17 +128,17 @@ struct Doctor: Sendable {
         }
         guard !facts.isIdentityElsewhere else {
             return DoctorStep(
-                "identity", .failed, "Another machine proves this machine's identity: one has a copy of the other's state folder.",
-                advice: ["Run `hexlist id rotate` on one of the two, or end one of them."])
+                "identity", .failed, "Another machine uses this machine's identity: one has a copy of the other's state folder.",
+                advice: ["Run `hexlist id rotate` on one of the two, or stop hexlistd on one of them."])
         }
-        return DoctorStep("identity", .ok, "\(own.peerID), by the key in \(path).")
+        return DoctorStep("identity", .ok, "\(own.peerID), with the key in \(path).")
     }
 
     static func configuration(_ inForce: ConfigurationJSON) -> DoctorStep {
         let reload = "Correct the file, check it with `hexlist config --check`, then: systemctl --user reload hexlistd (or kill -HUP)."
         if let fault = inForce.fault {
             return DoctorStep(
-                "configuration", .failed, "The changed configuration was refused; the earlier one stays in effect. \(fault)",
+                "configuration", .failed, "The changed configuration has an error; the previous one stays in effect. \(fault)",
                 advice: [inForce.hint].compactMap { $0 } + [reload])
         }
         let waiting = inForce.items.filter { $0.waiting != nil }.map(\.key)
@@ -143,7 +147,7 @@ struct Doctor: Sendable {
                 "configuration", .warning, "\(inForce.file) was read; a restart is needed for \(waiting.joined(separator: ", ")).",
                 advice: ["systemctl --user restart hexlistd"])
         }
-        return DoctorStep("configuration", .ok, "In effect as written; `hexlist config` shows it.")
+        return DoctorStep("configuration", .ok, "The file is in effect; `hexlist config` shows it.")
     }
 
     /// The check of hooks; `nil` if there are none.
@@ -151,9 +155,9 @@ struct Doctor: Sendable {
         guard faults.isEmpty else {
             return DoctorStep(
                 "hooks", .warning, faults.map(\.text).joined(separator: "; ") + ".",
-                advice: ["hexlistd's log has what a failed hook wrote: `journalctl --user -u hexlistd`."])
+                advice: ["The log of hexlistd has the output of a failed hook: `journalctl --user -u hexlistd`."])
         }
-        return running.isEmpty ? nil : DoctorStep("hooks", .ok, "\(running.joined(separator: ", ")): run, and none failed last.")
+        return running.isEmpty ? nil : DoctorStep("hooks", .ok, "\(running.joined(separator: ", ")): the last run of each succeeded.")
     }
 
     static func milliseconds(_ duration: Duration) -> String {

@@ -79,5 +79,5 @@ struct DropFields: JSONShape, Equatable {
 }
 
 extension GuestRefusal {
-    static let malformed = GuestRefusal(status: 400, message: "The request is not what is expected.")
+    static let malformed = GuestRefusal(status: 400, message: "The request is not valid.")
 }

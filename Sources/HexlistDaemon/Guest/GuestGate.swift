@@ -17,8 +17,8 @@ struct GuestRefusal: Error, Equatable {
     var message: String
 
     /// The reply after the end of an invitation, and to each request while there is none.
-    static let over = GuestRefusal(status: 410, message: "This invitation is over. Ask for a new one.")
-    static let notFound = GuestRefusal(status: 404, message: "There is nothing at this address.")
+    static let over = GuestRefusal(status: 410, message: "This invitation has ended. Ask for a new one.")
+    static let notFound = GuestRefusal(status: 404, message: "Nothing exists at this address.")
 }
 
 /// Decides from the head of a plain HTTP request on the peer port whether the guest page or a shortcut may have sent it, and not another
@@ -40,7 +40,7 @@ struct GuestGate {
         case "GET", "HEAD": break
         case "POST", "DELETE":
             guard !head.origins.isEmpty else { throw Self.otherSite }
-        default: throw GuestRefusal(status: 405, message: "This method is not used here.")
+        default: throw GuestRefusal(status: 405, message: "This method is not supported.")
         }
     }
 

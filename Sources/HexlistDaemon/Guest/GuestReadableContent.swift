@@ -40,7 +40,7 @@ struct GuestReadableContent: Sendable {
             }
         }
         guard content.fileCount <= fileLimit else {
-            throw HexlistError(.badRequest, "An invitation has at most \(fileLimit) files.", hint: "Use an archive of them.")
+            throw HexlistError(.badRequest, "An invitation has at most \(fileLimit) files.", hint: "Put them into an archive.")
         }
         return content
     }

@@ -191,13 +191,13 @@ struct GuestResponder: Sendable {
         let part = try guests.part(id, of: guest)
         guard let query = request.uri.query, query.hasPrefix("at="), let offset = Int64(query.dropFirst(3)), offset >= 0,
             case let lengths = request.headers[values: .contentLength], lengths.count == 1, let length = Int64(lengths[0])
-        else { throw GuestRefusal(status: 400, message: "A piece has an offset and a length.") }
+        else { throw GuestRefusal(status: 400, message: "A piece needs an offset and a length.") }
         let transfers = api.node.transfers
         let attempt: PieceSequence.Attempt
         switch try await transfers.onFileThread({ try part.begin(at: offset, length: length) }) {
         case .accepted(let begun): attempt = begun
         case .elsewhere(let at): return Self.elsewhere(at)
-        case .wrongLength: throw GuestRefusal(status: 413, message: "This piece is longer than it may be.")
+        case .wrongLength: throw GuestRefusal(status: 413, message: "This piece is too long.")
         }
         func write(_ bytes: ByteBuffer) async throws -> Bool {
             try await transfers.onFileThread { try part.append(bytes, of: attempt) }
@@ -217,7 +217,7 @@ struct GuestResponder: Sendable {
     }
 
     private static func elsewhere(_ at: Int64) -> Response {
-        APIReply.json(GuestMessage.Fault(message: "The next piece begins elsewhere.", at: at), status: .conflict)
+        APIReply.json(GuestMessage.Fault(message: "The next piece has another offset.", at: at), status: .conflict)
     }
 
     /// Deletes uploads that an earlier process left.
@@ -282,7 +282,7 @@ struct GuestResponder: Sendable {
     /// Bytes that are read or written at once.
     private static let chunk = 512 << 10
 
-    private static let wrongMethod = GuestRefusal(status: 405, message: "This method is not used here.")
+    private static let wrongMethod = GuestRefusal(status: 405, message: "This method is not supported.")
 
     private func require(_ request: Request, _ method: HTTPRequest.Method) throws(GuestRefusal) {
         guard request.method == method else { throw Self.wrongMethod }
@@ -293,7 +293,7 @@ struct GuestResponder: Sendable {
         do {
             return try Message(jsonBytes: bytes)
         } catch {
-            throw GuestRefusal(status: 400, message: "The request is not what is expected.")
+            throw GuestRefusal(status: 400, message: "The request is not valid.")
         }
     }
 
@@ -317,7 +317,7 @@ extension GuestRefusal {
         switch error {
         case let refusal as GuestRefusal: self = refusal
         case let error as HexlistError: self.init(status: APIReply.status(of: error.code).code, message: error.message)
-        case FileFault.diskFull: self.init(status: 507, message: "There is no room for this file.")
+        case FileFault.diskFull: self.init(status: 507, message: "There is no space for this file.")
         case let fault as FileFault:
             logger.warning("a file of a guest could not be written", metadata: ["error": "\(fault)"])
             self.init(status: 500, message: "This file cannot be written at the moment.")

@@ -38,8 +38,8 @@ final class HookFaults: Sendable {
 
     var all: [HookFault] {
         let state = state.withLock { $0 }
-        let folder = state.folder.map { [HookFault(hook: nil, message: "no hook is run: \($0)")] } ?? []
-        let notAllowed = state.notAllowed.map { HookFault(hook: $0.key, message: "it is not run: \($0.value)") }
+        let folder = state.folder.map { [HookFault(hook: nil, message: "hooks are not run: \($0)")] } ?? []
+        let notAllowed = state.notAllowed.map { HookFault(hook: $0.key, message: "not run: \($0.value)") }
         let failed = state.failed.map { HookFault(hook: $0.key, message: "it failed: \($0.value.message)", at: $0.value.at) }
         return folder + (notAllowed + failed).sorted { ($0.hook ?? "") < ($1.hook ?? "") }.prefix(Self.maximumListed)
     }

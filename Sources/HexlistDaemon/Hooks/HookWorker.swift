@@ -176,7 +176,8 @@ struct HookWorker: Sendable {
         do {
             try await store.setMeta([key: cursor.text])
         } catch {
-            logger.error("hook's place cannot be kept", metadata: ["hook": "\(event.rawValue)", "error": "\(error)"])
+            logger.error(
+                "position of a hook in the event log cannot be stored", metadata: ["hook": "\(event.rawValue)", "error": "\(error)"])
         }
     }
 
@@ -189,7 +190,8 @@ struct HookWorker: Sendable {
                 .hookFailed, at: Timestamp.now.milliseconds, peer: event.peer, hex: event.hex, outboxID: event.outboxID, data: data,
                 remembering: [key: cursor.text])
         } catch {
-            logger.error("hook's place cannot be kept", metadata: ["hook": "\(self.event.rawValue)", "error": "\(error)"])
+            logger.error(
+                "position of a hook in the event log cannot be stored", metadata: ["hook": "\(self.event.rawValue)", "error": "\(error)"])
         }
     }
 }

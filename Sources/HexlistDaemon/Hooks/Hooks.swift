@@ -63,7 +63,7 @@ actor Hooks {
             if folderFault == nil { try await forget(EventType.all.filter { !names.contains($0.rawValue) }) }
             if !wanted.isEmpty { try await HookWorker.place(wanted, in: supervisor.node.store) }
         } catch {
-            logger.error("places of hooks in the event log cannot be kept", metadata: ["error": "\(error)"])
+            logger.error("positions of hooks in the event log cannot be stored", metadata: ["error": "\(error)"])
         }
         for event in wanted where workers[event] == nil { start(event) }
         if !runnable.isEmpty {

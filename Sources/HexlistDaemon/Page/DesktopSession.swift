@@ -26,7 +26,7 @@ struct DesktopSession: Sendable {
         guard try OpenableFile.isOpenable(path) else {
             throw HexlistError(
                 .forbidden, "Only images, audio, video, PDF and plain text are opened here.",
-                hint: "Show it in its folder, and open it there with care.")
+                hint: "Open it from its folder, with care.")
         }
         guard let opener = program("xdg-open") else {
             throw HexlistError(.notSupported, "xdg-open is not installed.", hint: "Install the package xdg-utils.")

@@ -40,7 +40,7 @@ actor PageListener {
                 try await serve(api, file, restoring: saved)
             } catch  where saved != nil {
                 file.remove()
-                api.logger.notice("open pages could not be restored", metadata: ["error": "\(error)"])
+                api.logger.notice("open pages of the browser could not be restored", metadata: ["error": "\(error)"])
                 state.startAgainIfAwaited()
             } catch {
                 api.logger.warning("the page cannot be served", metadata: ["error": "\(error)"])

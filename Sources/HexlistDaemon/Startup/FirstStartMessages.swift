@@ -9,8 +9,8 @@ enum FirstStartMessages {
             case (true, true):
                 "first start: everybody on this network can see this machine's name, UUID and port, and connect to it; `name` changes what it is called, `announce: false` hides it"
             case (true, false):
-                "first start: this machine is not announced, as `domains` does not name `local`; whoever knows its port can connect to it"
-            case (false, _): "first start: this machine is hidden, as `announce: false` says; only peers that are trusted are talked to"
+                "first start: this machine is not announced, as `domains` does not name `local`; any machine that knows its port can connect to it"
+            case (false, _): "first start: this machine is hidden, as `announce: false` says; it only connects to trusted peers"
             }
         logger.notice(
             message,

@@ -64,9 +64,9 @@ public struct MissingPartsRecreation: Sendable, Equatable {
     /// The result, as lines of text for the user.
     public var lines: [String] {
         [
-            hasNewStore ? "The store is new and empty." : "The store is the one that was there.",
+            hasNewStore ? "The store is new and empty." : "The existing store was kept.",
             hasNewIdentity
                 ? "The identity is new: this machine is \(peer) now, and a stranger to others." : "This machine is \(peer), as before.",
-        ] + (aside.map { ["The files that were here are in \($0)."] } ?? [])
+        ] + (aside.map { ["The previous files are in \($0)."] } ?? [])
     }
 }

@@ -27,7 +27,7 @@ enum OwnIdentity {
             let use = known == 0 ? "the store beside it was used with one" : "\(known) trusted or blocked peers are known"
             throw HexlistError(
                 .identity, "\(folder)/\(Identity.fileName) is missing, and \(use).",
-                hint: "Put a copy of it back, or restore a backup. For a new identity, as another peer: `hexlistd --begin-anew`.")
+                hint: "Put a copy of it back, or restore a backup. For a new identity: `hexlistd --begin-anew`.")
         }
         let identity = try Identity.create(in: folder)
         try? await store.setMeta(values(for: identity))  // if this fails, the next start does it

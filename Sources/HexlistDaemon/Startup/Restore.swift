@@ -60,9 +60,9 @@ public struct Restore: Sendable, Equatable {
     /// The result, as lines of text for the user.
     public var lines: [String] {
         ["Restored: this machine is \(peer) now, with \(inbox) \(inbox == 1 ? "hex" : "hexes") in the inbox."]
-            + (aside.map { ["What was here before is in \($0)."] } ?? [])
+            + (aside.map { ["The previous files are in \($0)."] } ?? [])
             + [
-                "Two machines may not run one identity. If the one this backup is of still runs, run `hexlist id rotate` on one of them "
+                "Two machines cannot share an identity. If the machine of this backup still runs, run `hexlist id rotate` on one of them "
                     + "before both are on a network."
             ]
     }

@@ -18,7 +18,7 @@ enum StoreOpening {
         do {
             return try HexStore(path: path, metrics: metrics)
         } catch let error as HexlistError where error.code == .storageFull {
-            logger.warning("hexlistd waits for room on the disk", metadata: ["reason": "\(error.message)"])
+            logger.warning("hexlistd waits for disk space", metadata: ["reason": "\(error.message)"])
         }
         return try await withThrowingTaskGroup(of: HexStore?.self) { group in
             defer { group.cancelAll() }

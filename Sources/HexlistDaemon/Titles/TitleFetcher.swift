@@ -39,7 +39,7 @@ struct TitleFetcher: ServiceLifecycle.Service {
                     return
                 } catch {
                     // The links stay in the store until the next signal or start.
-                    logger.warning("titles of links cannot be kept", metadata: ["error": "\(error)"])
+                    logger.warning("titles of links cannot be stored", metadata: ["error": "\(error)"])
                 }
             }
         }

@@ -37,7 +37,7 @@ struct DevicePort {
         do {
             try await node.store.setMeta([key: "\(port)"])
         } catch {
-            node.logger.warning("the port for LocalSend cannot be kept for the next start", metadata: ["error": "\(error)"])
+            node.logger.warning("the port for LocalSend cannot be stored for the next start", metadata: ["error": "\(error)"])
         }
         return DevicePort(number: port, reason: reason)
     }

@@ -163,7 +163,7 @@ final class Devices {
         let claimed = info?.fingerprint == certificate.fingerprint ? info : nil
         if let info, info.fingerprint != certificate.fingerprint {
             node.logger.debug(
-                "a device claims another certificate than its own",
+                "a device announces another certificate than it uses",
                 metadata: ["peer.id": "\(certificate.fingerprint.peerID)", "remote.address": "\(address)"])
         }
         apply(.proved(proof(of: certificate, at: address, node), info: claimed), node)
@@ -232,7 +232,7 @@ final class Devices {
         switch result {
         case .success(let response):
             guard response.status == 200, let info = try? DeviceInfo(parsing: response.body) else {
-                return .failed("does not answer as LocalSend does")
+                return .failed("does not answer in LocalSend's protocol")
             }
             return .proved(proof(of: response.certificate, at: dial.endpoint.address, node), info)
         case .failure(DeviceRequestFault.otherCertificate(let other)): return .otherCertificate(other)

@@ -151,7 +151,7 @@ final class LocalSendCourier: Courier, @unchecked Sendable {
             end(CourierEnd(.lost, "The hex could not be read."), node)
         case .success((.failure(let error), _)):
             var message = "The hex could not be read."
-            if case .notOffered(let name)? = error as? DeviceContent.Fault { message = "\(name) is not on offer any more." }
+            if case .notOffered(let name)? = error as? DeviceContent.Fault { message = "\(name) is no longer offered." }
             settle(row, .undelivered(.failed, code: "device", message: message), node)
         case .success((.success(let content), let pin)):
             var outbound = DeviceOutbound(files: content.files.map(\.file.id), pin: pin)

@@ -91,7 +91,7 @@ extension HexlistError {
         case SQLITE_IOERR where StoreFault.mapping.contains(fault.code):
             return HexlistError(
                 opening ? .storeUnusable : .internal,
-                "The file system of the store \(path) does not share memory between programs\(fault.reason).",
+                "The file system of the store \(path) does not support shared memory between programs\(fault.reason).",
                 hint: "Put the state folder on a local file system; --state-dir names another one.")
         case SQLITE_READONLY:
             return HexlistError(
@@ -100,7 +100,7 @@ extension HexlistError {
         case SQLITE_CANTOPEN where [EMFILE, ENFILE].contains(fault.systemError):
             return HexlistError(
                 opening ? .storeUnusable : .internal, "The store \(path) cannot be opened: too many files are open.",
-                hint: "Raise the bound of open files (`ulimit -n`), or close other programs.")
+                hint: "Raise the limit of open files (`ulimit -n`), or close other programs.")
         default:
             return HexlistError(
                 opening ? .storeUnusable : .internal, "The store \(path) failed: \(fault.message)\(fault.reason).",

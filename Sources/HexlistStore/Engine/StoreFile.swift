@@ -43,7 +43,7 @@ enum StoreFile {
     static func create(_ path: String) throws {
         let making = path + ".new"
         for leftover in [making, making + "-journal"] where unlink(leftover) != 0 && errno != ENOENT {
-            throw unusable(leftover, "is in the way and cannot be removed (\(systemError))", hint: permissions)
+            throw unusable(leftover, "has the name of a needed file and cannot be removed (\(systemError))", hint: permissions)
         }
         try makeEmpty(making)
         do {
@@ -156,7 +156,7 @@ enum StoreFile {
         let folder = folder(of: path)
         var info = stat()
         guard stat(folder, &info) == 0, info.st_mode & S_IFMT == S_IFDIR else {
-            throw unusable(path, "has no folder: \(folder) is missing", hint: "Make the folder, or name another one.")
+            throw unusable(path, "has no folder: \(folder) is missing", hint: "Create the folder, or name another one.")
         }
         guard access(folder, W_OK | X_OK) == 0 else {
             throw unusable(

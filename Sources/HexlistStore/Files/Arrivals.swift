@@ -155,7 +155,7 @@ extension HexStore {
             try writer.change {
                 let id = writer.counters.nextHex
                 let results = try writer.receive([hex], from: sender, at: now, policy: policy, quotas: quotas, diskReserve: diskReserve)
-                if results.first?.isTemporary ?? false { throw HexlistError(.storageFull, "There is no room for it at the moment.") }
+                if results.first?.isTemporary ?? false { throw HexlistError(.storageFull, "There is no space for it at the moment.") }
                 let isStored = results.first?.isDelivered ?? false
                 if isStored { for file in files { try writer.keep(file, from: sender.peer, for: id, at: now) } }
                 if let session { try writer.run("DELETE FROM arrival WHERE session = ?", session) }

@@ -119,7 +119,7 @@ extension HexStore {
                 case .duplicate: return .storedBefore
                 case let result:
                     throw result?.isTemporary ?? false
-                        ? HexlistError(.storageFull, "There is no room for it at the moment.")
+                        ? HexlistError(.storageFull, "There is no space for it at the moment.")
                         : HexlistError(.refused, "This cannot be stored.")
                 }
             }

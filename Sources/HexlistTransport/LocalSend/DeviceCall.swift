@@ -200,7 +200,7 @@ public final class DeviceCall: ChannelGateOwner, @unchecked Sendable {
     }
 
     fileprivate func failed(_ error: any Error) {
-        fail(error is HTTPParserError ? .failed("does not answer as LocalSend does") : .closed)
+        fail(error is HTTPParserError ? .failed("does not answer in LocalSend's protocol") : .closed)
     }
 
     // MARK: Ends
