@@ -134,6 +134,7 @@ public struct Peers: Sendable {
             guard kind == .hexlist else { return node.notifyWatchers() }
             node.registry.reserveAddresses(node)
             node.finder.apply(.forget(peer), node)
+            node.routes.sender.forget(peer, node)
             node.applyTrust(.stranger, toSessionsOf: peer)
             node.endUninvited()
             node.notifyWatchers()

@@ -31,6 +31,8 @@ import Testing
             #expect(conflicts.route(of: peer, now: 49) == nil, "the clock was set back")
         }
         #expect(record(1, 60, now: 60 + day) == .conflict, "another conflict")
+        conflicts.forget(peer)
+        #expect(conflicts.route(of: peer, now: 61 + day) == nil && conflicts.text(of: peer) == nil)
     }
 
     @Test(

@@ -44,6 +44,8 @@ struct RouteConflicts: Sendable {
         return isNew ? .conflict : .history
     }
 
+    mutating func forget(_ peer: PeerID) { entries[peer] = nil }
+
     /// The route on which a present conflict of the peer was seen; `nil` without a conflict.
     func route(of peer: PeerID, now: Int64) -> String? {
         // A conflict cannot end later than `pause` from now; if it seems to, the clock was set back.

@@ -160,15 +160,25 @@ final class RouteSender: @unchecked Sendable {
 
     // MARK: Letters of peers
 
+    /// Deletes the boot nonces of a peer whose record the user deleted.
+    func forget(_ peer: PeerID, _ node: isolated Node) {
+        conflicts.forget(peer)
+        keepBoots(of: peer, node)
+    }
+
+    private func keepBoots(of peer: PeerID, _ node: isolated Node) {
+        node.store.setMeta(Self.bootsPrefix + peer.description, conflicts.text(of: peer)) { [logger = node.logger] result in
+            if case .failure(let error) = result { logger.warning("boot nonces could not be recorded", metadata: ["error": "\(error)"]) }
+        }
+    }
+
     /// Records the boot nonce of the daemon that signed a letter, to detect identity conflicts.
     func record(_ arrival: Arrival, on route: String, _ node: isolated Node) {
         let peer = arrival.sender.peerID
         let change = conflicts.record(
             arrival.boot, of: peer, signedAt: arrival.signedAt, on: route, now: node.clocks.milliseconds)
         guard change != .none else { return }
-        node.store.setMeta(Self.bootsPrefix + peer.description, conflicts.text(of: peer)) { [logger = node.logger] result in
-            if case .failure(let error) = result { logger.warning("boot nonces could not be recorded", metadata: ["error": "\(error)"]) }
-        }
+        keepBoots(of: peer, node)
         guard change == .conflict else { return }
         node.logger.warning("two machines post letters with one identity", metadata: ["peer.id": "\(peer)", "route": "\(route)"])
         node.events.record(.conflictIdentity, peer: peer, data: ["route": route], from: .peerPresence(of: peer), node)
