@@ -1,11 +1,12 @@
 import HexlistModel
 
-/// Recognises alerts that a peer repeats on each session. A peer that blocks this machine repeats its alert before every `Bye` `blocked`.
+/// Recognises an `Alert` frame with the same text as the peer's last one, sent on a new session. For example, a peer that blocks this
+/// machine sends an `Alert` on every session before it ends the session with `Bye` `blocked`.
 struct AlertRepetitions {
     typealias Instant = ContinuousClock.Instant
 
-    /// A text that a peer repeats on a new session is recorded again only this long after its last alert and after the session's Hello. A
-    /// peer that blocks this machine ends sessions sooner.
+    /// Minimum time after a peer's last alert, and after the Hello of the new session, before the same text is recorded again. A peer that
+    /// blocks this machine ends each session sooner.
     static let repetitionInterval: Duration = .seconds(3)
 
     private struct Alert {

@@ -9,12 +9,13 @@ public import NIOCore
 
 /// Facts and tests for `hexlist doctor`. The tests dial with the identity of the node.
 public struct Diagnostics: Sendable {
-    /// Timeout of a Ping. It exceeds the session's own timeout for the answer, which is 5 s of reading.
+    /// Timeout of a Ping. It exceeds the session's own timeout for the Pong: 5 s, excluding the time in which reading is paused.
     private static let pingTimeout = TimeAmount.seconds(8)
-    /// Maximum number of sessions that a test tries, if each is replaced or compared with a duplicate while it is tested.
+    /// Maximum number of sessions that a test tries. It tries another one if a session is replaced, or compared with a duplicate, during
+    /// the test.
     private static let sessionAttempts = 3
-    /// The number of checks whether sessions are still being compared, and the pause between two checks. Together they last 7.5 s, because
-    /// a comparison takes up to 5 s, and a silent session is closed 2 s later.
+    /// The number of checks whether duplicate sessions are still being compared, and the pause between two checks: 7.5 s in total. A
+    /// comparison takes up to 5 s, and a session that does not answer is closed 2 s later.
     private static let (comparisonChecks, comparisonInterval): (Int, Duration) = (25, .milliseconds(300))
     /// Bytes of a Ping frame that are reserved for everything besides its padding.
     private static let pingOverhead = 256
@@ -58,9 +59,9 @@ public struct Diagnostics: Sendable {
         }
     }
 
-    /// Tries TCP, then TLS up to the proof of identity.
+    /// Dials an address with TCP, then with TLS until the peer has proved its key.
     /// - Parameters:
-    ///   - host: numeric.
+    ///   - host: a numeric IP address.
     ///   - peer: the expected peer; `nil` for any.
     public func probe(_ host: String, port: Int, interface: String?, expecting peer: PeerID?) async -> AddressProbeResult {
         await node.perform { node in
@@ -105,8 +106,8 @@ public struct Diagnostics: Sendable {
         }
     }
 
-    /// The facts of the session with a peer and the result of a short and a long Ping on it. If another session replaces this one
-    /// meanwhile, the other one is tested instead; if the session ends without a successor, the result has the reason.
+    /// Tests the session with a peer by a short and a long Ping. If another session replaces it during the test, that session is tested
+    /// instead. If it ends and no other session exists, the result has the reason.
     /// - Returns: `nil` if there is no session.
     public func testSession(with peer: PeerID) async -> SessionDiagnostics? { await testSession(with: peer, node) }
 
@@ -123,8 +124,8 @@ public struct Diagnostics: Sendable {
         return result
     }
 
-    /// Waits while sessions of the peer are compared or challenged: any of them may end soon, without an answer to a request on it. Several
-    /// sessions can persist, for example while two machines pair, so the wait is bounded.
+    /// Waits while several sessions with the peer are being compared by challenges, because any of them may end before it answers a
+    /// request. The wait is bounded (`comparisonChecks`), because several sessions can persist, for example while two machines pair.
     private func waitUntilCompared(_ peer: PeerID, _ node: isolated Node) async {
         for _ in 0..<Self.comparisonChecks {
             let open = node.links[peer]?.sessions.filter { !$0.machine.isClosed } ?? []
@@ -133,9 +134,9 @@ public struct Diagnostics: Sendable {
         }
     }
 
-    /// Sends a short Ping, and one about as long as the longest frame that both sides accept, which shows whether the path loses large
-    /// packets. A session without an answer is ended, because it would carry no hexes either. The opposite direction is not tested: a Pong
-    /// repeats short tokens only.
+    /// Sends a short Ping, then one about as long as the longest frame that both peers accept, to detect a path that loses large packets. A
+    /// session that does not answer is ended, because it would transport no hexes either. The opposite direction is not tested: a Pong
+    /// repeats only short tokens.
     private func ping(_ session: PeerSession, _ node: isolated Node) async -> PingOutcome {
         let short = await ping(session, padding: 0, node)
         guard case .answered = short else { return short }
@@ -145,7 +146,7 @@ public struct Diagnostics: Sendable {
     }
 
     private func ping(_ session: PeerSession, padding bytes: Int, _ node: isolated Node) async -> PingOutcome {
-        // If a comparison of sessions began meanwhile, this Ping would displace its challenge.
+        // This Ping would replace a challenge that is in flight on the session.
         guard !session.machine.isChallenging else { return .notNow }
         let token = "doctor-\(BootNonce.random)"
         let begun = node.clocks.now
@@ -168,9 +169,9 @@ public struct Diagnostics: Sendable {
 
     /// Asks a peer to dial this machine's port (Docs/Protocol.md, "Dialling back"). A recent answer is reused while it still applies.
     ///
-    /// If the session ends before the answer and another one is open, the peer is asked on that one.
+    /// If the session ends before the answer arrives and another session with the peer is open, the request is sent again on that session.
     /// - Parameters:
-    ///   - waits: whether to wait until the peer may be asked again, and until sessions with it are compared.
+    ///   - waits: whether to wait until another request to the peer is permitted, and until the comparison of sessions with it has ended.
     ///   - timeout: the time to wait for the answer on one session. The peer's dial takes up to 3 s.
     public func requestDialBack(from peer: PeerID, waits: Bool = true, timeout: TimeAmount = .seconds(8)) async -> DialBackOutcome {
         await node.perform { node in
@@ -215,7 +216,7 @@ public struct Diagnostics: Sendable {
     private func isCurrent(_ answer: DialBack.Result, of peer: PeerID, _ node: isolated Node) -> Bool {
         switch answer {
         case .reached: true
-        // The answer is outdated if the peer has begun to trust this machine: it accepts longer frames then.
+        // The answer is outdated if the peer has trusted this machine since, which its greater frame limit shows.
         case .notTrusted: node.deliver { deliveries, _ in deliveries.frameLimit(of: peer) } < ProtocolLimits.trustedFrameBytes
         case .refused, .timeout, .unreachable, .closed, .otherIdentity, .foreign: false
         }

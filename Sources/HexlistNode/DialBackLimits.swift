@@ -7,12 +7,12 @@ struct DialBackLimits {
     /// Maximum number of requested dials in progress, for all peers together.
     static let atOnce = 4
 
-    /// Minimum time between two dials that one peer requests. This node's own requests to a peer are a quarter further apart. Tests shorten
-    /// the time.
+    /// Minimum time between two dials requested by one peer. Before another request of its own to the same peer, this node waits 25 %
+    /// longer. Tests set a shorter time.
     var pause: Duration = .seconds(10)
     private var inProgress = 0
 
-    /// - Returns: whether another dial may begin. The caller reports the end of that dial with `ended`.
+    /// - Returns: whether another dial may begin. If so, the caller calls `ended` after that dial.
     mutating func begin() -> Bool {
         guard inProgress < Self.atOnce else { return false }
         inProgress += 1

@@ -10,7 +10,7 @@ import NIOCore
 
 /// Drives the `PeerDirectory`: executes its outputs (probes, resolvers, events) and its timer.
 final class DiscoveryDriver {
-    /// The pause before the second dial to an address that closed the first one.
+    /// The pause before the second dial to an address at which the connection of the first dial was closed.
     private static let portClosing = TimeAmount.milliseconds(50)
 
     private let own: PeerID
@@ -20,7 +20,8 @@ final class DiscoveryDriver {
     private(set) var state: BackendState?
     /// The states of the domains that are browsed by unicast DNS, once reported.
     private(set) var domains: [String: BackendState] = [:]
-    /// The dials in progress. A dial that opened a session stays here until that session says Hello or ends.
+    /// The probes in progress. A probe whose dial opened a session is removed when that session has received the peer's Hello, or has
+    /// ended.
     private var probes: [ProbeID: Dial] = [:]
     private let timer: DeadlineTimer
 
@@ -80,18 +81,19 @@ final class DiscoveryDriver {
 
     // MARK: Probes
 
-    /// Dials up to the Hello. The session is kept if the peer proves its identity.
+    /// Dials a peer and begins a session, whose Hello or end completes the probe. The session is kept if the peer proves its identity.
     private func dial(
         _ probe: ProbeID, _ endpoints: [Endpoint], expecting: PeerID?, isSecond: Bool = false, _ node: isolated Node
     ) {
         dial(probe, endpoints, expecting: expecting, node) { node, report, reached in
             guard node.finder.probes[probe] != nil, !node.isStopping else { return report.connection?.abort() ?? () }
             if let connection = report.connection {
-                // The session's Hello, or its end, ends the probe.
+                // `proved` or `sessionEnded` completes the probe.
                 node.begin(connection, reached.map { SessionDial(endpoint: $0, probe: probe, expected: expecting) })
             } else if !isSecond, case .closed? = report.summary {
-                // The connection was closed before the Hello, perhaps by a process that is terminating. It closes its connections first
-                // and its listening socket a moment later, so the second dial is made after that moment.
+                // The connection was closed before the Hello, perhaps by a process that is terminating. Such a process closes its
+                // connections first and its listening socket a moment later. A second dial after that moment is refused, which is a clear
+                // result.
                 node.eventLoop.scheduleTask(in: DiscoveryDriver.portClosing) { [weak node] in
                     node?.assumeIsolated { node in
                         guard node.finder.probes[probe] != nil else { return }
@@ -134,7 +136,7 @@ final class DiscoveryDriver {
         node.wakeWaiters()
     }
 
-    /// Ends a probe, because the dialled peer said Hello.
+    /// Completes a probe, because the dialled peer sent its Hello.
     func proved(_ peer: PeerID, _ boot: BootNonce, by dialled: SessionDial, _ node: isolated Node) {
         if let probe = dialled.probe { endProbe(probe, .proved(peer, boot, dialled.endpoint), node) }
     }
@@ -151,8 +153,8 @@ final class DiscoveryDriver {
             guard case .otherIdentity(let other) = failure.error,
                 let endpoint = endpoints.first(where: { DialTarget($0) == failure.target })
             else { continue }
-            // Without a Hello the boot nonce is unknown, so the address is treated as this machine's. If another machine has this identity,
-            // its announcements show that.
+            // The boot nonce is unknown before the Hello, so the address is assumed to be one of this machine. Another machine with this
+            // identity is recognised by its announcements.
             return other == own ? .ownIdentity(sameBoot: true, endpoint) : .otherIdentity(other, endpoint)
         }
         switch report.summary {

@@ -3,13 +3,13 @@ import HexlistModel
 /// Rate limits for events that peers cause, per minute and per day. Further events are omitted and counted, and one event per minute
 /// reports their number.
 ///
-/// A state machine without a clock; `nextDeadline` is the instant at which `takeDue` has something to return.
+/// A state machine without a clock. The caller calls `takeDue` at `nextDeadline`.
 struct EventAllowance: Sendable {
     typealias Instant = ContinuousClock.Instant
 
     /// A cause of events that are counted together.
     enum Source: Hashable, Sendable {
-        /// Strangers and announcements, together, because anyone can create any number of keys and names.
+        /// All strangers and announcements have one common count, because anyone can create any number of keys and names.
         case strangers
         case alerts(of: PeerID)
         /// Arrivals and departures of a trusted peer, and identity conflicts that the peer has or reports.
@@ -79,7 +79,8 @@ struct EventAllowance: Sendable {
         return due.map { OmittedEvents(source: $0.key, count: $0.value.omitted) }.sorted { $0.count > $1.count }
     }
 
-    /// The count of a source. A minute with omitted events does not end before their number is taken.
+    /// Returns the count of a source, reset if its minute or day is over. A minute with omitted events continues until `takeOmittedEvents`
+    /// has returned their number.
     private mutating func count(of source: Source, now: Instant) -> Count {
         guard var count = counts[source] else {
             counts = counts.filter { $0.value.omitted > 0 || now - $0.value.day < Self.day }

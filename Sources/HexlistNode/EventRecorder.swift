@@ -6,8 +6,8 @@ import HexlistStore
 import Logging
 import NIOCore
 
-/// Writes the event log. Events that peers cause are limited by an allowance and by the disk reserve; further ones are counted, and one
-/// `events.omitted` per minute reports their number.
+/// Writes the event log. Events that peers cause are omitted if `EventAllowance` is exhausted or if only the disk reserve is left. At most
+/// one `events.omitted` per minute and source reports the number of omitted events.
 final class EventRecorder {
     private var allowance = EventAllowance()
     private let timer: DeadlineTimer
@@ -27,7 +27,7 @@ final class EventRecorder {
         write(type, peer: peer, data: data, of: source.map { EventAllowance.OmittedEvents(source: $0, count: 1) }, node)
     }
 
-    /// Records the omissions so far, and stops the timer.
+    /// Records `events.omitted` for all events omitted so far, and stops the timer.
     func stop(_ node: isolated Node) {
         timer.cancel()
         recordOmissions(allowance.takeAll(), node)

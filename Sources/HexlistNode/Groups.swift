@@ -44,8 +44,8 @@ public struct Groups: Sendable {
         try await node.perform { node in try await Self.changed(node.store.deleteGroup(GroupName.bare(name)), node) }
     }
 
-    /// The peers to send to, without duplicates, in the order of `names`. A name is that of a peer, or `@NAME` for the members of a group.
-    /// An alias that begins with `@` names its peer unless a group has that name; the own name of a stranger never does.
+    /// The peers to send to, without duplicates, in the order of `names`. A name is that of a peer, or `@NAME` for the members of a group,
+    /// or for the peer with that alias if there is no such group.
     /// - Throws: `HexlistError`: `notFound`; `ambiguous`; `badRequest` for a group that is empty or has a blocked member.
     public func recipients(named names: [String]) async throws -> [PeerID] {
         try await node.perform { node in

@@ -21,7 +21,8 @@ public struct GuestHex: Sendable {
     public var peer: PeerID
     public var name: String
     public var address: IPAddress
-    /// Whether the hex waits in the requests tray. Otherwise it goes to the inbox, because the user invited the guest.
+    /// Whether the hex is held until the user accepts it. Otherwise it goes to the inbox, because the user invited the guest or created the
+    /// drop token.
     public var isHeld: Bool
     /// The text, at most `ProtocolLimits.stringBytes` bytes.
     public var text: String
@@ -52,9 +53,9 @@ public struct GuestHex: Sendable {
         return short.allSatisfy(\.isWhitespace) ? "\(address)" : "\"\(short)\" \(address)"
     }
 
-    /// The hex. The addresses in the text become links, and the rest of the text its description. Each file becomes a link to the sender.
-    /// Without a text, the description is the name of the only file, or the number of files.
-    /// - Parameter messageID: the id that identifies repeated requests; `nil` for none.
+    /// Builds the hex. The addresses in the text become links, and the rest of the text becomes the description. Each file becomes a link
+    /// to a file of the sender. If the text is blank, the description is the name of the only file, or the number of files.
+    /// - Parameter messageID: the id by which a repeated request is recognised; `nil` for none.
     func hex(_ messageID: MessageID? = nil) -> IncomingHex {
         var content = HexContent()
         content.setSender(peer, name: name)

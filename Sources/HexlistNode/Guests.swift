@@ -7,8 +7,8 @@ import HexlistTransfers
 // Guests and drop tokens: senders without a key.
 
 extension Peers {
-    /// Finds the sender of hexes as a user names it: a peer (`PeerReference`), a guest or a drop token. A whole UUID need not belong to a known peer,
-    /// because hexes of a forgotten peer may be left.
+    /// Finds the sender of hexes that the text names: a peer (`PeerReference`), a guest or a drop token. A complete UUID is accepted even
+    /// if no such peer is known, because hexes of a forgotten peer may still be stored.
     /// - Throws: `HexlistError` `notFound`, or `ambiguous`.
     public func sender(named text: String) async throws -> PeerID? {
         if let id = PeerID(text) { return id }
@@ -37,7 +37,8 @@ extension PeerList {
         return found.first
     }
 
-    /// Replaces the error about an unknown peer by the reason, if the text names a guest or a drop token.
+    /// Explains a `notFound` error: if the text names a guest or a drop token, returns an error with the reason why it cannot be used as a
+    /// peer. Returns any other error unchanged.
     func withoutKey(_ text: String, _ error: HexlistError) -> HexlistError {
         guard error.code == .notFound, let sender = try? keylessSender(named: text) else { return error }
         let name = sender.kind == .drop ? "drop token" : "guest"

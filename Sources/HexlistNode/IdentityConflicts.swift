@@ -7,8 +7,8 @@ import HexlistWire
 import Logging
 import NIOCore
 
-/// Identity conflicts: two machines with one key. Nothing is delivered to either of them, and while the conflict is about this machine's own
-/// identity nothing is sent or accepted at all, because the two cannot be distinguished. Outbox rows wait, and senders see the reason.
+/// Handles identity conflicts: two machines with the same key, which cannot be distinguished. Nothing is delivered to such a pair; outbox
+/// rows for it stay queued. If one of the two is this machine, it sends nothing and refuses all hexes, with the reason for their senders.
 final class IdentityConflicts {
     static let ownConflictMessage = "Another machine uses this one's identity, so it accepts nothing until the conflict is resolved."
     /// Seconds until a refused sender tries again. Conflicts are checked every half minute.
@@ -42,8 +42,9 @@ final class IdentityConflicts {
         node.notifyWatchers()
     }
 
-    /// Records the report of a peer that another machine has this machine's identity: the peer ends its sessions with both machines.
-    /// Reports of strangers are ignored; those of trusted peers are shown, and have no other effect.
+    /// Records a peer's report that another machine has this machine's identity. The report is the `Bye` `conflict` with which the peer
+    /// ends its sessions with both machines. Reports of strangers are ignored. Those of trusted peers are shown to the user and have no
+    /// other effect.
     func sessionEnded(with peer: PeerID, _ end: Session.EndReason, _ node: isolated Node) {
         guard case .peer(.conflict, _) = end, node.registry.isTrusted(peer) else {
             witnesses.remove(peer)
@@ -55,8 +56,8 @@ final class IdentityConflicts {
             .conflictIdentity, peer: node.id, data: ["own": "true", "toldBy": "\(peer)"], from: .peerPresence(of: peer), node)
     }
 
-    /// Drops a witness's report of a conflict if a new session with the witness lives for 3 s: while a witness sees a conflict, it ends
-    /// sessions right after Hello.
+    /// Discards a witness's report of a conflict if a new session with the witness stays open for 3 s. A witness that still sees the
+    /// conflict ends each session right after Hello.
     func sessionOpened(_ session: PeerSession, with peer: PeerID, _ node: isolated Node) {
         guard witnesses.contains(peer) else { return }
         node.eventLoop.scheduleTask(in: .seconds(3)) { [weak node] in

@@ -4,7 +4,7 @@ import HexlistStore
 import Logging
 import NIOCore
 
-/// The hourly maintenance of the store: drops expired rows and saves the reading of the store's `LivedClock`.
+/// The hourly maintenance of the store: deletes expired rows and saves the reading of the store's `LivedClock`.
 final class Maintenance {
     private var rounds: RepeatedTask?
 
@@ -18,7 +18,7 @@ final class Maintenance {
 
     func stop() { rounds?.cancel() }
 
-    /// Runs one bounded round, and another if there is more to do.
+    /// Runs one round, whose number of rows is bounded, and another one at once if rows remain.
     private func round(_ node: isolated Node) {
         var limits = RetentionLimits()
         limits.heldDays = node.configuration.limits.heldDays

@@ -61,7 +61,7 @@ extension Node {
         return Sender(peer: PeerID(uuid.with(version: 8)), fingerprint: nil, name: address, address: address)
     }
 
-    /// Adds the message for the sender's user to a refusal.
+    /// Adds to a refusal the message that the sender shows to its user.
     /// - Parameter takesNothing: whether the user set `receive: nothing` for the sender, trusted or not.
     private static func withMessage(_ result: DeliveryResult, takesNothing: Bool) -> DeliveryResult {
         guard case .refused(let code, _, let retryAfter) = result else { return result }
@@ -77,7 +77,7 @@ extension Node {
         return .refused(.internal, message: message(for: .internal), retryAfter: RetryAfter.internal)
     }
 
-    /// The message for the sender's user.
+    /// The text that the sender of refused hexes shows to its user.
     private static func message(for code: RefusalCode) -> String {
         switch code {
         case .blocked: "This peer does not accept your hexes."

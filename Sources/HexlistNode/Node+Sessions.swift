@@ -49,7 +49,7 @@ extension Node {
         return session.dialled.map { $0.probe != nil } ?? true
     }
 
-    /// Ends uninvited sessions (`announce: false`), after a Hello, a pairing or a change of the configuration.
+    /// Ends uninvited sessions if this machine hides (`announce: false`). Called after changes of trust, pairings and the configuration.
     func endUninvited() {
         guard !configuration.announce else { return }
         // The peer of a dialled session is known after its Hello.
@@ -80,7 +80,7 @@ extension Node {
             ])
         registry.remember(peer, fingerprint: fingerprint, hello: hello, version: version, session: session, self)
         registry.rememberCard(hello.card, of: fingerprint, self)
-        // The source address of an inbound session is shown, but cannot be dialled.
+        // The endpoint of an inbound session is its source address, which is shown to users and never dialled.
         let info = SessionInfo(
             peer: peer, boot: peerBoot, name: hello.name, version: version, endpoint: session.dialled?.endpoint ?? session.source,
             address: session.addressBehindName)
@@ -120,7 +120,7 @@ extension Node {
         notifyWatchers()
     }
 
-    /// Handles a session of a foreign program that sends no Hello. It may send hexes and receives receipts only.
+    /// Handles a session of a legacy sender, a program that sends hexes without a Hello.
     func legacySender(_ session: PeerSession) {
         guard let fingerprint = session.connection.peerFingerprint else { return }
         guard registry.trust(of: fingerprint) != .blocked else { return endBlocked(session) }
@@ -144,12 +144,12 @@ extension Node {
             from: isTrusted ? .alerts(of: peer) : .strangers, self)
     }
 
-    /// Maximum recorded bytes of an alert.
+    /// Maximum recorded bytes of an alert of a trusted peer.
     static let alertBytes = ProtocolLimits.messageBytes
     static let strangerAlertBytes = 160
 
     /// Sends a Hello with the current name, the peer's frame limit and, to a trusted peer, this machine's card, if one of them changed.
-    /// - Parameter always: whether to send it without a change too.
+    /// - Parameter always: whether to send it even if none of them changed.
     func sendHello(_ session: PeerSession, always: Bool = false) {
         guard session.peer != nil, session.connection.isTLS else { return }
         let isTrusted = registry.trust(of: session.connection.peerFingerprint) == .trusted
@@ -220,12 +220,12 @@ extension Node {
         outbox.assumeIsolated { body($0.deliveries, $0) }
     }
 
-    /// Wakes the callers that wait for rows, because the conditions for waiting may have changed.
+    /// Wakes the callers that wait for outbox rows, so that they check again whether to continue waiting.
     func wakeWaiters() { deliver { $0.wakeWaiters($1) } }
 
     func deliveryEnded(with peer: PeerID) { if links[peer]?.sessions.isEmpty ?? false { links[peer] = nil } }
 
-    /// Continues to send over a session whose connection accepts writes again.
+    /// Continues sending on a session whose connection is writable again.
     func writabilityChanged(on session: PeerSession) {
         guard let peer = session.peer else { return }
         deliver { $0.pump(session, to: peer, $1) }

@@ -17,7 +17,7 @@ import HexlistWire
 /// DNS-SD) runs on other threads.
 ///
 /// Most of its properties are the owners of its state (Docs/Architecture.md, "The node and its owners"). Its own state is the
-/// configuration, the port, and whether it drains or stops.
+/// configuration, the port, and whether it is stopping.
 public actor Node {
     public nonisolated let store: HexStore
     public nonisolated let identity: Identity
@@ -141,7 +141,8 @@ public actor Node {
         logger.info("node started", metadata: ["peer.id": "\(id)", "port": "\(port)"])
     }
 
-    /// Binds the configured port. Without one, binds the port used before, or 24391, or one the system chooses, and stores the choice.
+    /// Binds the configured port. Without one, tries the port of the last start (24391 at the first start), then lets the system choose
+    /// one, and stores the choice.
     private func listen() async throws -> Int {
         let onAccept: @Sendable (PeerConnection) -> Void = { [weak self] connection in
             guard let self else { return connection.abort() }
@@ -257,10 +258,10 @@ public actor Node {
     /// A stream with an element after each change of peers or events. Changes are coalesced. Ends when the node stops.
     public nonisolated func changes() -> AsyncStream<Void> { watchers.changes() }
 
-    /// Wakes the streams of `changes()`. Any thread.
+    /// Wakes the streams of `changes()`. Can be called from any thread.
     public nonisolated func notifyWatchers() { watchers.notify() }
 
-    /// Handles a commit of the store. Any thread.
+    /// Handles a commit of the store. Can be called from any thread.
     nonisolated func storeChanged(_ change: StoreChange) {
         // A change of peers is reported after the registry has read it, because watchers list peers from there.
         if !change.contains(.peers) { notifyWatchers() }

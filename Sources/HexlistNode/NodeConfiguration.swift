@@ -19,9 +19,10 @@ public struct NodeConfiguration: Sendable {
     public var name: String
     /// The numeric addresses to listen on; empty for all interfaces.
     public var listen: [String] = []
-    /// A fixed port; `nil` for 24391, or another one that is chosen once and stored; 0 for one that the system chooses at each start.
+    /// A fixed port. `nil`: at the first start 24391, or if it is in use one that the system chooses; later starts use the same port. 0:
+    /// one that the system chooses at each start.
     public var port: Int?
-    /// Whether plain TCP is accepted on the same port (`transport: tls+plain`).
+    /// Whether plain TCP is accepted on the peer port, besides TLS (`transport: tls+plain`).
     public var acceptsPlain = false
     /// Whether this machine is announced. A machine that hides does not probe strangers, and opens sessions with strangers only at the user's
     /// request.
@@ -88,7 +89,7 @@ public struct NodeConfiguration: Sendable {
         public init() {}
     }
 
-    /// The pool of fetched files, and the copies of sent ones.
+    /// The settings of the pool of fetched files, and of the copies of sent files.
     public struct Files: Sendable, Equatable {
         /// Maximum bytes of the pool, including transfers in progress.
         public var cacheBytes = 1 << 30
@@ -110,8 +111,8 @@ public struct NodeConfiguration: Sendable {
         public var list: [RouteConfiguration] = []
         /// The time a peer has to be away before its hexes are posted to its mailbox.
         public var awayTime = Duration.seconds(60)
-        /// The value of `awayTime` until sessions had time to open after a start of the node. It is shorter, because they open within
-        /// seconds.
+        /// The time after the start of the node before hexes are posted to peers that have not connected yet; it replaces `awayTime` then.
+        /// Sessions with peers that are online open within seconds.
         public var startTime = Duration.seconds(10)
         /// The delay after hexes were queued, so that several share an envelope, and the minimum time between two rounds of a mailbox, so
         /// that several envelopes share a receipt.
@@ -126,7 +127,8 @@ public struct NodeConfiguration: Sendable {
         public var isEnabled: Bool?
         /// A fixed port; `nil` for 53317 if it is free and no LocalSend app is installed, otherwise another one.
         public var port: Int?
-        /// The LocalSend program that is installed for this user; `nil` if there is none. An app fails to start if 53317 is in use.
+        /// The LocalSend program that is installed for this user; `nil` if there is none. Port 53317 is left to it, because it fails to
+        /// start if the port is in use.
         public var installedProgram: String?
 
         public init() {}

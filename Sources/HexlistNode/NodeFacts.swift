@@ -15,8 +15,8 @@ public struct NodeFacts: Sendable {
     public var staticPeers: [(address: StaticAddress, state: PeerDirectory.StaticAddressState)]
     /// The peers whose current session is inbound, with its source address and age; the newest first.
     public var dialledIn: [(peer: PeerID, name: String, address: String, age: Duration)]
-    /// The trusted peers that support dial-back, with this machine's address on their session. If this machine is behind NAT, they dial the
-    /// address of the NAT instead.
+    /// The trusted peers that support dial-back, with the local address of this machine on the session with them. If this machine is behind
+    /// NAT, they dial the address of the NAT instead.
     public var mayDialBack: [(peer: PeerID, name: String, address: String)]
 }
 
@@ -59,14 +59,14 @@ public struct ReachFailure: Error, Sendable, Equatable {
     public var isBlocked = false
 }
 
-/// The result of a short Ping and then of a padded one.
+/// The result of a short Ping followed by a padded one.
 public enum PingOutcome: Sendable, Equatable {
     case answered(bytes: Int, after: Duration)
     /// `bytes` is the padding; 0 for the short Ping.
     case unanswered(bytes: Int)
     /// The session ended for the reason in the text. `isBlocked`: the peer blocks this machine.
     case ended(String, isBlocked: Bool = false)
-    /// The peer's sessions were being compared with each other during the whole test.
+    /// Duplicate sessions with the peer were being compared during the whole test.
     case notNow
 }
 

@@ -63,7 +63,7 @@ public struct NodeMetrics: Sendable {
     /// Counts an envelope that was removed unopened.
     func dropped(_ reason: EnvelopeFault.Reason) { dropped[reason]?.increment() }
 
-    /// Counts the accepted hexes of a batch. Refused ones are counted with their receipt.
+    /// Counts the accepted hexes of a batch. `refused(in:)` counts the refused ones when their receipt is sent.
     func received(_ results: [DeliveryResult]) {
         var (stored, held, duplicate) = (0, 0, 0)
         for result in results {

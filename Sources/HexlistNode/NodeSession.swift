@@ -7,7 +7,7 @@ import HexlistWire
 /// The dial that opened a session.
 struct SessionDial: Sendable {
     var endpoint: Endpoint
-    /// The directory's probe; `nil` for a dial for queued rows, a pairing or the user.
+    /// The directory's probe for which the peer was dialled; `nil` if it was dialled for queued rows, a pairing or `hexlist doctor`.
     var probe: ProbeID?
     var expected: PeerID?
 }
@@ -25,7 +25,7 @@ final class NodeSession: SessionDelegate, @unchecked Sendable {
     private let node: Node
     /// The purpose of the dial; `nil` for an inbound session.
     let dialled: SessionDial?
-    /// The session as reported to the directory.
+    /// The description of the session that was passed to the directory.
     var info: SessionInfo?
     /// The state of the pause of 1 s after a new name of the peer was stored; `nil` outside such a pause.
     var namePause: NameUpdateDelay?
@@ -57,7 +57,7 @@ final class NodeSession: SessionDelegate, @unchecked Sendable {
     func hasWork(for session: PeerSession) -> Bool { node.assumeIsolated { $0.hasWork(for: session.peer) } }
     func mayGiveWay(_ session: PeerSession) -> Bool {
         node.assumeIsolated { node in
-            // A session that a pairing or an identity check needs is not ended in favour of another one.
+            // A session that a pairing or an identity check needs is not closed to make room for another one.
             !(session.peer.map(node.pairingDriver.coordinator.concerns) ?? false || node.duplicates.isWitness(session))
         }
     }
@@ -82,7 +82,7 @@ extension PeerSession {
         set { own?.namePause = newValue }
     }
 
-    /// The address that answered if the session was dialled by a host's name.
+    /// The numeric address of a session that was dialled by a host name; `nil` for other sessions.
     var addressBehindName: String? {
         guard let dialled, connection.remoteAddress != dialled.endpoint.host, DialTarget(dialled.endpoint).isName else { return nil }
         return connection.remoteAddress

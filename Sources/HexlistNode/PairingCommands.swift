@@ -76,8 +76,8 @@ public struct PairingCommands: Sendable {
     }
 
     /// Confirms the digits that this machine shows. Wrong digits end the pairing.
-    /// - Parameter number: the number of the pairing that the user looked at. If it has new digits since, the old ones are reported as
-    ///   outdated and do not count as a failure.
+    /// - Parameter number: the number of the pairing whose digits the user saw. If the pairing has other digits now, the confirmation is
+    ///   reported as outdated and does not count as a failed attempt.
     public func confirm(with peer: PeerID, digits: String, number: Int? = nil) async throws -> PairingView {
         try await node.perform { node in
             let current = node.pairingDriver.coordinator.items.first { $0.peer == peer }
@@ -118,7 +118,7 @@ public struct PairingCommands: Sendable {
         let list = node.peerList
         let coordinator = node.pairingDriver.coordinator
         func known(_ peer: PeerID) -> PeerView? { list.view(of: peer, comparing: false).flatMap { $0.state == .ghost ? nil : $0 } }
-        // A pairing that a peer began is not listed before there are digits, because peers can begin and drop any number of them.
+        // A pairing that a peer began is listed only once it has digits, because peers can begin and abandon any number of pairings.
         let items = coordinator.items.filter { $0.isOwn || $0.stage != .opening }
         return PairingOverview(
             openUntil: coordinator.openUntil.map { Timestamp(milliseconds: list.times.milliseconds(of: $0)) },

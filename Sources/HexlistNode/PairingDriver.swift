@@ -17,8 +17,8 @@ final class PairingDriver {
     private var isDialling = false
     /// A duplicate session that is ended once the pairing on it is over.
     private var endsAfterwards: PeerSession?
-    /// The last write of trust; each write waits for the previous one. `stop` waits for it, so that either both sides trust each other or
-    /// neither does.
+    /// The last task that stores trust after a pairing; each one waits for the previous one. `stop` waits for it, so that either both peers
+    /// trust each other or neither does.
     private var trusting: Task<Void, Never>?
 
     init(own: Fingerprint, on eventLoop: any EventLoop, _ clocks: Clocks) {
@@ -57,8 +57,8 @@ final class PairingDriver {
         sessionsChanged(of: peer, node)
     }
 
-    /// - Returns: whether the end of a duplicate session is postponed until the exchange on it is over. If it ended between the answers of the
-    ///   two users, only one side would have agreed.
+    /// - Returns: whether the end of a duplicate session is postponed until the exchange on it is over. If the session ended between the
+    ///   answers of the two users, only one of them would have agreed.
     func postponesEnd(of session: PeerSession) -> Bool {
         guard coordinator.hasExchange(on: ObjectIdentifier(session)) else { return false }
         endsAfterwards = session
@@ -95,7 +95,7 @@ final class PairingDriver {
         timer.set(coordinator.nextDeadline, node) { $0.pairingDriver.execute($0.pairingDriver.coordinator.tick(now: $0.clocks.now), $0) }
     }
 
-    /// Begins the exchange on the session with the peer, or dials the peer.
+    /// Begins the exchange of a pairing request on the session with the peer, or dials the peer if there is no session.
     private func reach(_ peer: PeerID, _ node: isolated Node) {
         guard !node.isStopping else { return }
         let open = node.sessions(with: peer)

@@ -116,7 +116,7 @@ struct PeerList {
         return found
     }
 
-    /// The contact information of a listed peer, with its proven name if there is one: announced names are not stored.
+    /// The contact information of a listed peer. Its name is the one of its last Hello; the listed name is used only if there was no Hello.
     func contact(_ peer: PeerID, _ view: PeerView) -> PeerContact {
         PeerContact(
             peer: peer, kind: view.knownKind, fingerprint: view.fingerprint, name: finder.directory.provenName(of: peer) ?? view.name,
@@ -125,7 +125,7 @@ struct PeerList {
     }
 
     /// The contact information of peers to send to.
-    /// - Throws: `HexlistError` `badRequest` or `notFound` if one of the peers cannot be sent to.
+    /// - Throws: `HexlistError` `badRequest` or `notFound` if hexes cannot be sent to one of the peers.
     func recipients(_ peers: [PeerID]) throws(HexlistError) -> [PeerContact] {
         guard !peers.isEmpty else { throw HexlistError(.badRequest, "No recipient.", hint: "Give one with --to.") }
         guard !peers.contains(own) else { throw HexlistError(.badRequest, "You cannot send to this machine itself.") }

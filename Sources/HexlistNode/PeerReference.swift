@@ -7,8 +7,8 @@ import HexlistModel
 /// 2. an alias (`NameKey`);
 /// 3. the beginning of a UUID, or the own name of a peer that is neither trusted nor has an alias, if it is unambiguous.
 ///
-/// The own names of trusted peers and of peers with an alias make a name ambiguous, but do not resolve. Strangers without an alias that are away
-/// are ignored if exactly one peer of that name is online, because they may be former installations of it.
+/// The own name of a trusted peer, or of a peer with an alias, never resolves to that peer, but it can make the text ambiguous. Strangers
+/// without an alias that are away are ignored if exactly one peer of that name is online, because they may be former installations of it.
 public struct PeerReference: Sendable {
     let text: String
     /// The text as a name key. Computed once, because it is compared with the names of all peers.

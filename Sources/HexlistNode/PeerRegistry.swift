@@ -21,7 +21,7 @@ final class PeerRegistry {
     private(set) var devices: [PeerID: PeerRecord] = [:]
     /// The records of guests and drop tokens, which have no key.
     private(set) var keyless: [PeerID: PeerRecord] = [:]
-    /// The proven keys, also of peers without a record: at most `keysBound`, and those of listed peers.
+    /// The proven keys, also of peers without a record. If there are `keysBound` keys, those of peers that are not listed are dropped.
     private(set) var keys: [PeerID: Fingerprint] = [:]
     /// The last address of each trusted peer with a session since the start, in either direction. A peer that only dials has no endpoint.
     private var lastAddresses: [PeerID: String] = [:]
@@ -51,7 +51,8 @@ final class PeerRegistry {
     /// The record of a peer, if it belongs to the key that the peer proved last.
     func record(of peer: PeerID) -> PeerRecord? { record(of: peer, key: keys[peer]) }
 
-    /// The trust in a key. Trust is bound to the whole fingerprint: a different key with the same UUID is a stranger's, as is a missing one.
+    /// The trust in a key. Trust is bound to the whole fingerprint: the result is `.stranger` for a different key with the same UUID, and
+    /// for `nil`.
     func trust(of key: Fingerprint?) -> Trust { key.flatMap { record(of: $0.peerID, key: $0)?.trust } ?? .stranger }
 
     /// Whether a Hexlist peer with this key is recorded, or proved the key since the start.
@@ -145,7 +146,7 @@ final class PeerRegistry {
             if let host = session.addressBehindName {
                 endpoints.append(PeerEndpoint(Endpoint(host: host, port: dialled.port, interface: dialled.interface, via: .lastKnown), at))
             }
-            endpoints.append(PeerEndpoint(dialled, at))  // last, so that the name is dialled first
+            endpoints.append(PeerEndpoint(dialled, at))  // last, because the last endpoint is dialled first
         }
         keep(
             PeerContact(

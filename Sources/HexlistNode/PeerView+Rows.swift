@@ -48,10 +48,10 @@ extension PeerView {
             fetchedToday: record.fetchedBytes(at: now), fetchTo: record.fetchTo, openLinks: record.openLinks, routes: record.routes)
     }
 
-    /// Whether the UUID is proven, so that the peer can be named; also during an identity conflict.
+    /// Whether the UUID is proven, so that the user can name the peer. Also `true` during an identity conflict.
     var isPeer: Bool { state != .ghost || reason == GhostReason.conflict.rawValue && fingerprint != nil }
 
-    /// The kind of the peer; that of a newer version counts as a Hexlist peer.
+    /// The kind of the peer. A kind that this version does not know counts as a Hexlist peer.
     var knownKind: PeerKind { kind?.known ?? .hexlist }
 
     /// The name that this machine shows for the peer.
@@ -59,7 +59,7 @@ extension PeerView {
 }
 
 extension DirectoryRow {
-    /// Whether the row is a ghost other than this machine and further announcements of a listed peer, which are normal.
+    /// Whether the row is an unusual ghost. Announcements of this machine itself and duplicate announcements of a listed peer are normal.
     var isOddGhost: Bool { state == .ghost && reason != .self && reason != .duplicate }
 }
 

@@ -24,7 +24,7 @@ public struct Peers: Sendable {
     }
 
     /// Finds a peer as a user names it (`PeerReference`).
-    /// - Parameter counting: whether the store's counters are read again.
+    /// - Parameter counting: whether to read the stored records, with counters such as unread hexes, again first.
     /// - Throws: `HexlistError` `notFound`, or `ambiguous` with the candidates in its message.
     public func resolve(_ text: String, counting: Bool = true) async throws -> PeerView {
         try await node.perform { node in
@@ -36,7 +36,7 @@ public struct Peers: Sendable {
     /// Trusts or blocks a peer; `.stranger` undoes both.
     /// - Parameters:
     ///   - proven: the key of the peer, if the caller has it from a session.
-    ///   - name: the name the user read when agreeing, which becomes the alias; `nil` for the latest name.
+    ///   - name: the name that the user saw when deciding, which becomes the alias; `nil` for the latest name.
     /// - Throws: `HexlistError` `notFound` without a proven key, `badRequest` if the peer is known by another key.
     @discardableResult
     public func setTrust(_ peer: PeerID, _ trust: Trust, proven: Fingerprint? = nil, name: String? = nil) async throws -> PeerView {
@@ -151,9 +151,9 @@ extension Node {
             routeConflicts: routes.sender.conflicts)
     }
 
-    /// Applies a trust change to the sessions, capacity notices and deliveries of a peer. A newly trusted peer gets another Hello, because
-    /// it may send hexes that were refused before, and it probably trusts this node too. Quota that its held hexes used may be free for
-    /// other peers now.
+    /// Applies a trust change to the sessions, capacity notices and deliveries of a peer. A newly trusted peer gets a capacity notice,
+    /// because its hexes that were refused before are accepted now. Rows that it refused are sent again, because it probably trusts this
+    /// node too. Other refused peers get a notice as well, because quota that held hexes of this peer used may be free now.
     func trustChanged(of peer: PeerID, to trust: Trust) {
         applyTrust(trust, toSessionsOf: peer)
         refusedPeersNotifier.forget(peer)

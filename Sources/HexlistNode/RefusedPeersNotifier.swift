@@ -21,7 +21,7 @@ protocol CapacityNotifierHost: EventLoopActor {
     func isDialling(_ peer: PeerID) -> Bool
     /// Dials a peer, and begins a session if it answers.
     func dial(_ peer: PeerID, _ endpoints: [Endpoint], then completion: @escaping @Sendable (isolated Self, _ connected: Bool) -> Void)
-    /// - Parameter always: whether to send a Hello without changes too.
+    /// - Parameter always: whether to send a Hello even if nothing changed since the last one.
     func sendHello(_ session: PeerSession, always: Bool)
 }
 
@@ -46,7 +46,7 @@ final class RefusedPeersNotifier {
     /// Increases whenever more may be accepted than before.
     private(set) var capacityEpoch = 0
 
-    /// Notes temporary refusals.
+    /// Records a peer whose hexes were refused temporarily.
     /// - Parameter epoch: `capacityEpoch` at the time of the decision.
     func refused(_ results: [DeliveryResult], of session: PeerSession, decidedAt epoch: Int, _ host: isolated some CapacityNotifierHost) {
         guard let peer = session.peer, results.contains(where: \.isTemporary) else { return }

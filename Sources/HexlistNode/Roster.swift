@@ -4,7 +4,7 @@ import HexlistEventLoop
 import HexlistModel
 public import HexlistStore
 
-/// The peers that are trusted or blocked or have an alias, by key, for export to another machine.
+/// Exports and imports the peers that are trusted, blocked or have an alias, with their keys.
 public struct Roster: Sendable {
     let node: Node
 

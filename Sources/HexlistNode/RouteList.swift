@@ -10,8 +10,8 @@ public struct RouteList: Sendable {
     /// All routes in the order in which they are used.
     public func all() async -> [RouteView] { await node.perform { $0.routes.views($0) } }
 
-    /// Returns the number of envelopes in the folders that are sealed for a former identity of this machine. A broker does not show what it
-    /// stores.
+    /// Returns the number of envelopes in the folders that are sealed for a former identity of this machine. Brokers are not counted,
+    /// because they do not report which messages they store.
     public func envelopes(for former: PeerID) async -> Int {
         await node.perform { node in
             let folders = node.routes.all.compactMap { ($0 as? FolderRoute)?.mailbox }

@@ -5,7 +5,8 @@ import HexlistTransfers
 import HexlistTransport
 import HexlistWire
 
-/// The node as the host of file transfers. The reference is weak; once the node is gone, it is reported as stopping and without peers.
+/// The node as the host of file transfers. The reference is weak. If the node no longer exists, it is reported as stopping and without
+/// peers.
 final class TransfersNode: TransfersHost, @unchecked Sendable {
     /// The node; set once by the node's initialiser, which makes this class `Sendable`.
     weak var node: Node?

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Broadcasts changes of a node to any number of streams. Any thread.
+/// Broadcasts changes of a node to any number of streams. Can be used from any thread.
 final class Watchers: Sendable {
     private struct State: Sendable {
         var all: [UInt64: AsyncStream<Void>.Continuation] = [:]

@@ -10,8 +10,8 @@ import HexlistTransport
 import Logging
 import NIOCore
 
-/// Receives the files that devices send: drives `DeviceUploadSessions`, writes the bytes, and stores the files of a session as one hex when
-/// it ends.
+/// Receives the files that LocalSend devices send: drives `DeviceUploadSessions`, writes the bytes, and stores the files of a session as
+/// one hex when it ends.
 final class DeviceArrivals {
     private var inbound = DeviceUploadSessions {
         var random = SystemRandomNumberGenerator()
@@ -26,7 +26,7 @@ final class DeviceArrivals {
 
     // MARK: Life cycle
 
-    /// Stores the files of sessions that the last run left open.
+    /// Stores the files of upload sessions that were open when the daemon last stopped.
     func start(_ node: isolated Node) async {
         do {
             let files = node.transfers.deviceFiles
@@ -38,7 +38,7 @@ final class DeviceArrivals {
         }
     }
 
-    /// Ends all sessions, and returns when their hexes are stored.
+    /// Ends all upload sessions, and returns when their hexes are stored.
     func stop(_ node: isolated Node) async {
         timer.cancel()
         for ended in inbound.stop() { await finish(ended.id, node) }
@@ -48,7 +48,7 @@ final class DeviceArrivals {
 
     func hasSession(_ device: Fingerprint) -> Bool { inbound.hasSession(device) }
 
-    /// Answers a `prepare-upload` with files, or asks the user.
+    /// Handles a `prepare-upload` request for files: opens a session, refuses it, or asks the user.
     func prepare(_ upload: PrepareUpload, _ exchange: DeviceExchange, _ node: isolated Node) {
         let fingerprint = exchange.certificate.fingerprint
         let record = node.registry.devices[fingerprint.peerID].flatMap { $0.fingerprint == fingerprint ? $0 : nil }
@@ -65,7 +65,7 @@ final class DeviceArrivals {
     }
 
     /// Opens a session if the files fit on the disk, and answers the device.
-    /// - Parameter completion: called once, with the reason why no session was opened.
+    /// - Parameter completion: called once, with success if a session was opened, or with the reason for the refusal.
     func open(
         _ upload: PrepareUpload, _ exchange: DeviceExchange, _ node: isolated Node,
         completion: @escaping @Sendable (Result<Void, HexlistError>) -> Void
@@ -115,7 +115,7 @@ final class DeviceArrivals {
         return json.bytes
     }
 
-    /// Receives the bytes of a file.
+    /// Handles an `upload` request: checks its token and length, then writes its body to a partial file.
     func upload(_ exchange: DeviceExchange, _ node: isolated Node) {
         let (id, now) = (exchange.parameter("sessionId"), node.clocks.now)
         let decision = inbound.upload(
@@ -201,7 +201,8 @@ final class DeviceArrivals {
         setTimer(node)
     }
 
-    /// Ends the session of a device, or withdraws its request that waits for the user.
+    /// Handles a `cancel` request: ends the device's session. A request without a session ID withdraws the device's `prepare-upload`
+    /// request about which the user has not decided yet.
     func cancel(_ exchange: DeviceExchange, _ node: isolated Node) {
         if exchange.parameter("sessionId") == nil {
             node.devices.requests.unanswered.withdraw(of: exchange.certificate.fingerprint, node)
@@ -252,7 +253,7 @@ final class DeviceArrivals {
         }
     }
 
-    /// Stores the files of a session as one hex, and waits for it.
+    /// Stores the files of a session as one hex. Returns when this and all other storing in progress has ended.
     private func finish(_ session: String, _ node: isolated Node) async {
         begin(session, node)
         let promise = node.eventLoop.makePromise(of: Void.self)

@@ -7,14 +7,15 @@ import HexlistLocalSend
 import HexlistModel
 import HexlistStore
 
-/// A hex as a device gets it: one text, or files.
+/// The content of a hex in the form in which it is sent to a LocalSend device: one text, or files.
 struct DeviceContent: Sendable {
     enum Body: Sendable {
         case bytes([UInt8])
         case offer(OfferRow)
     }
 
-    /// The files of the request. A text is a single file with a preview; a device may request its upload nevertheless.
+    /// The files of the `prepare-upload` request. A text is a single file with the text as its preview; a device may request the upload of
+    /// that file nevertheless.
     private(set) var files: [(file: DeviceFile, body: Body)] = []
     /// The number of links to files that the device cannot fetch, such as those of other peers.
     private(set) var unreachable = 0
@@ -73,7 +74,7 @@ struct DeviceContent: Sendable {
                         modified: Timestamp(milliseconds: row.modified).description), .offer(row)
                 ))
         }
-        // A hex that has only a description gets no file.
+        // Without links, no bookmark file is needed.
         if hasLinks { add(BookmarkHTML.write(tree), id: ids[files.count], name: "links.html", type: "text/html") }
     }
 
@@ -86,13 +87,14 @@ struct DeviceContent: Sendable {
             ))
     }
 
-    /// The name of the file with the links of a long hex.
+    /// The name of the HTML bookmark file of a hex whose text is longer than `previewBytes`.
     private static func name(of tree: HexTree) -> String {
         let title = tree.hexes[0].description.utf8.split(separator: UInt8(ascii: "\n")).first.map { String(Substring($0)) } ?? ""
         return FileName(HexSubject.isBlank(title) ? "links" : PeerName.cut(title, bytes: 100)).description + ".html"
     }
 
-    /// The name of a file with its folders, which are inner hexes. A hex made of one folder has that folder's name as its description.
+    /// The path of a file for the device, such as `photos/2026/a.jpg`. Inner hexes are the folders. The top hex is a folder too if the user
+    /// sent a single folder: then the local path of the file contains the hex's description as a folder name.
     private static func path(of row: OfferRow, in index: Int, of tree: HexTree) -> String {
         var folders: [String] = []
         var hex = tree.hexes[index]
@@ -106,7 +108,7 @@ struct DeviceContent: Sendable {
     }
 }
 
-/// The IDs of the files of one hex. They are the same on each attempt.
+/// The file IDs in the `prepare-upload` request of one hex. They are derived from the message ID, so they are the same on each attempt.
 private struct DeviceFileIDs {
     private let message: [UInt8]
 
@@ -118,10 +120,10 @@ private struct DeviceFileIDs {
     }
 }
 
-/// A hex without files as the text of a message.
+/// Converts a hex without files to the text of a LocalSend message.
 enum DeviceMessage {
     /// Returns the description, a blank line, and each link with its description on a line before it. Inner hexes follow under their
-    /// descriptions. For one link without a title of its own, returns the bare address, so that a phone offers to open it.
+    /// descriptions. If the hex has one link and no other text, returns only the address, so that a phone offers to open it.
     static func text(of tree: HexTree) -> String {
         let top = tree.hexes[0]
         if tree.hexes.count == 1, top.links.count == 1 {

@@ -5,8 +5,8 @@ import HexlistLocalSend
 import HexlistModel
 import HexlistStore
 
-/// The hex that is made of the files of one upload session. Its links lead to the kept files by their digests. A name with folders becomes
-/// nested hexes.
+/// Builds a hex from the files of one upload session. Its links identify the stored files by their SHA-256 digests. Folders in a file name,
+/// such as `a` in `a/b.jpg`, become nested hexes.
 struct DeviceHex {
     private struct Folder {
         var title: FileName

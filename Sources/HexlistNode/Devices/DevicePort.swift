@@ -10,9 +10,9 @@ struct DevicePort {
     /// A sentence for `status` and `doctor`; `nil` for LocalSend's own port.
     var reason: String?
 
-    /// Listens on the configured port. Without one, listens on 53317, which phones try if the network filters multicast; but not if a
-    /// LocalSend app is installed, because an app that starts later would fail. In that case, or if 53317 is in use, listens on the port
-    /// used before, or on one that the system chooses, and announces it.
+    /// Listens on the configured port. Without one, listens on 53317, which phones try if the network filters multicast. If 53317 is in
+    /// use, or a LocalSend app is installed, which could not start later without that port, listens on the port of the last start or on one
+    /// that the system chooses.
     /// - Throws: `HexlistError` `portInUse` if no port could be bound.
     static func listen(_ settings: NodeConfiguration.LocalSend, _ node: isolated Node) async throws -> DevicePort {
         if let port = settings.port {

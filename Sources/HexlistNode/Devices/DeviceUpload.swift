@@ -2,8 +2,8 @@ import HexlistFiles
 import HexlistTransport
 import NIOCore
 
-/// The bytes of one upload on their way to a partial file. They are written on the file threads, one write at a time; the connection is read
-/// at most `waitingBytes` ahead. Confined to its event loop; that makes it `Sendable`.
+/// Writes the body of one `upload` request to a partial file, on the file threads, one write at a time. The connection is read at most
+/// `waitingBytes` ahead. Confined to its event loop; that makes it `Sendable`.
 final class DeviceUpload: @unchecked Sendable {
     /// Maximum number of received bytes that wait to be written; above it, the connection is not read.
     private static let waitingBytes = 1 << 20

@@ -5,7 +5,7 @@ import HexlistTransport
 
 /// Sending to devices: a `LocalSendCourier` for each trusted device that is online.
 extension Devices {
-    /// The address of a device that is online; `nil` for others.
+    /// The address of a device; `nil` if it is not online.
     func endpoint(of device: Fingerprint, _ node: isolated Node) -> DeviceEndpoint? {
         guard let row = directory.row(of: device, now: node.clocks.now), row.state == .verified else { return nil }
         return row.endpoints.first
@@ -14,13 +14,14 @@ extension Devices {
     /// Whether a trusted device is online.
     func isOnline(_ peer: PeerID, _ node: isolated Node) -> Bool { trusted(peer, node).map { endpoint(of: $0, node) != nil } ?? false }
 
-    /// The certificate of a trusted device; `nil` for others.
+    /// The certificate fingerprint of a device; `nil` if it is not trusted.
     private func trusted(_ peer: PeerID, _ node: isolated Node) -> Fingerprint? {
         guard let record = node.registry.devices[peer], record.trust == .trusted else { return nil }
         return record.fingerprint
     }
 
-    /// Creates a courier for a trusted device that is online, unless there is one. Sending begins in a later tick of the event loop.
+    /// Creates a courier for a trusted device that is online, unless the device already has one. Sending begins in a later tick of the
+    /// event loop.
     /// - Returns: `false` if the device is away, or not trusted.
     @discardableResult
     func connect(_ peer: PeerID, _ node: isolated Node) -> Bool {
@@ -33,7 +34,7 @@ extension Devices {
         return true
     }
 
-    /// Handles the return of a device: its first proof after it was away.
+    /// Handles the return of a device that was away: it has proved its certificate.
     func cameUp(_ device: Fingerprint, _ node: isolated Node) {
         let peer = device.peerID
         node.deliver { deliveries, _ in deliveries.peerIsBack(peer) }
@@ -44,7 +45,8 @@ extension Devices {
         couriers.removeValue(forKey: device.peerID)?.end(CourierEnd(.lost, "The device is away."), node)
     }
 
-    /// Applies changes of records: starts to send to devices that are trusted now, and stops with the others.
+    /// Applies changes of stored device records: ends the couriers of devices that are no longer trusted, and creates couriers for trusted
+    /// devices that are online.
     func recordsChanged(_ node: isolated Node) {
         for (peer, courier) in couriers where trusted(peer, node) == nil {
             couriers[peer] = nil
@@ -56,7 +58,8 @@ extension Devices {
         waitingChanged(node)
     }
 
-    /// Adds the devices of new rows to `waiting`, so that the directory announces this machine and probes for them.
+    /// Adds the recipients of new outbox rows that are devices to `waiting`, so that the directory announces this machine and probes for
+    /// them.
     func rowsQueued(for peers: [PeerID], _ node: isolated Node) {
         let devices = peers.filter { node.registry.devices[$0] != nil }
         guard !devices.isEmpty else { return }

@@ -10,13 +10,13 @@ import NIOCore
 
 /// The LocalSend devices on the network: drives the `DeviceDirectory`, with its sockets, dials and timer.
 ///
-/// Devices are found and dialled apart from Hexlist peers. Their records are `PeerRegistry.devices`.
+/// Devices are found and dialled separately from Hexlist peers. Their stored records are in `PeerRegistry.devices`.
 final class Devices {
     /// Timeout of a `register` request.
     private static let dialTime = TimeAmount.seconds(2)
     private static let day = Duration.seconds(86_400)
 
-    /// The state of LocalSend, from the configuration.
+    /// The configured mode of LocalSend.
     private enum Mode: Equatable {
         case off
         /// Announcements are received, but nothing is announced and no port is open (`announce: false`).
@@ -36,9 +36,9 @@ final class Devices {
     /// The reason why no port is open although one should be.
     private(set) var failure: String?
     private let timer: DeadlineTimer
-    /// The couriers by the peer IDs of their devices, which are trusted and online.
+    /// The courier of each device that is trusted and online.
     var couriers: [PeerID: LocalSendCourier] = [:]
-    /// The devices to which outbox rows may wait.
+    /// The devices for which undelivered outbox rows may exist.
     var waiting: Set<PeerID> = []
     /// The time at which a failed handshake of an address was last logged, for at most `loggedLimit` addresses.
     private var refused: [IPAddress: ContinuousClock.Instant] = [:]
@@ -54,7 +54,7 @@ final class Devices {
 
     // MARK: Life cycle
 
-    /// Opens the port and joins the groups, as configured.
+    /// Opens the TCP port and joins the multicast groups, as configured.
     func start(_ node: isolated Node) async {
         knownChanged(node)
         await requests.files.start(node)
@@ -157,8 +157,8 @@ final class Devices {
         apply(.datagram(try? DeviceInfo(parsing: Array(bytes.readableBytesView)), from: source), node)
     }
 
-    /// Records that a device proved its certificate by a request of its own.
-    /// - Parameter info: the description in the request; ignored unless it has the fingerprint of that certificate.
+    /// Records that a device proved its certificate with a request to this machine.
+    /// - Parameter info: the description in the request; ignored if its fingerprint is not that of the certificate.
     func proved(_ certificate: DeviceCertificate, at address: IPAddress, info: DeviceInfo?, _ node: isolated Node) {
         let claimed = info?.fingerprint == certificate.fingerprint ? info : nil
         if let info, info.fingerprint != certificate.fingerprint {
@@ -240,7 +240,7 @@ final class Devices {
         }
     }
 
-    /// Handles a request to a device that got no connection, or reached another device.
+    /// Handles a failed request to a device: no connection was opened, or another device answered.
     func requestFailed(_ device: Fingerprint, at endpoint: DeviceEndpoint, _ result: DeviceDialResult, _ node: isolated Node) {
         apply(.requestFailed(device, at: endpoint, result), node)
     }
@@ -273,12 +273,12 @@ final class Devices {
         }
     }
 
-    /// The addresses at which a device may answer, for its record.
+    /// The last known addresses of a device, in the form in which they are stored.
     func endpoints(of fingerprint: Fingerprint?, _ node: isolated Node) -> [PeerEndpoint] {
         fingerprint.flatMap { contact($0, at: node.clocks.milliseconds, now: node.clocks.now) }?.endpoints ?? []
     }
 
-    /// The contact information of a device that is in the directory; `nil` for others.
+    /// The contact information of a device; `nil` if it is not in the directory.
     func contact(_ fingerprint: Fingerprint, at milliseconds: Int64, now: ContinuousClock.Instant) -> PeerContact? {
         guard let row = directory.row(of: fingerprint, now: now) else { return nil }
         return PeerContact(

@@ -7,7 +7,7 @@ import HexlistStore
 import HexlistTransfers
 import HexlistTransport
 
-/// Delivers hexes to one LocalSend device, one at a time. The only receipt is the app's confirmation.
+/// Delivers hexes to one LocalSend device, one at a time. A hex counts as delivered when the app on the device has confirmed all its files.
 ///
 /// It exists while the device is online and trusted. Confined to the event loop of its node; that makes it `Sendable`.
 final class LocalSendCourier: Courier, @unchecked Sendable {
@@ -19,7 +19,7 @@ final class LocalSendCourier: Courier, @unchecked Sendable {
     private enum State {
         /// - Parameter until: the instant from which the next hex may be sent.
         case idle(until: ContinuousClock.Instant)
-        /// The content of a hex is being read.
+        /// The hex's files and the device's PIN are being read from the store.
         case loading(row: Int64)
         case sending(Sending)
         /// - Parameter row: the hex that was in flight.
@@ -30,9 +30,9 @@ final class LocalSendCourier: Courier, @unchecked Sendable {
         var row: Int64
         var content: DeviceContent
         var outbound: DeviceOutbound
-        /// The PIN that was sent last.
+        /// The PIN in the last `prepare-upload` request.
         var pin: String?
-        /// The request in flight, and its number. A reply to an earlier request is ignored.
+        /// The request in flight. `number` is its number; a reply to a request with another number is ignored.
         var call: DeviceCall?
         var number = 0
     }
@@ -67,7 +67,7 @@ final class LocalSendCourier: Courier, @unchecked Sendable {
         }
     }
 
-    /// False: the user of the device may take minutes to answer, and other peers must not wait for a slot meanwhile.
+    /// `false`, because the user of the device may take minutes to answer, and other peers must not wait for a send slot meanwhile.
     var takesSlot: Bool { false }
 
     var wait: CourierWait? {

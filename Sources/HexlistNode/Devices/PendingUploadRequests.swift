@@ -5,7 +5,8 @@ import HexlistModel
 import HexlistTransport
 import NIOCore
 
-/// The requests of strangers to send files, with their open connections: the device waits for the answer while the user decides.
+/// The `prepare-upload` requests about which the user has to decide, because their devices are strangers. Their connections stay open until
+/// then.
 final class PendingUploadRequests {
     private(set) var requests = UploadRequests()
     private var exchanges: [Int: DeviceExchange] = [:]
@@ -13,7 +14,7 @@ final class PendingUploadRequests {
 
     init(on eventLoop: any EventLoop, _ clocks: Clocks) { timer = DeadlineTimer(on: eventLoop, clocks) }
 
-    /// Adds a request, unless the device or its address has one already or too many wait.
+    /// Adds a request. Answers 409 instead if the device or its address already has one, or if too many are waiting.
     func add(_ upload: PrepareUpload, _ exchange: DeviceExchange, _ node: isolated Node) {
         let device = exchange.certificate.fingerprint
         guard let request = requests.add(upload, from: device, at: exchange.remoteAddress, now: node.clocks.now) else {
@@ -51,7 +52,7 @@ final class PendingUploadRequests {
     }
 
     /// Accepts a request.
-    /// - Parameter completion: called once, with the reason if the device was refused after all, because the disk is full, for example. Not
+    /// - Parameter completion: called once, with success, or with the reason if the files cannot be received, such as a full disk. Not
     ///   called if there is no request with this ID.
     /// - Returns: `nil` if there is none with this ID.
     func accept(
@@ -64,7 +65,7 @@ final class PendingUploadRequests {
         return request
     }
 
-    /// Accepts the request of a device that the user now trusts, and refuses that of a blocked one.
+    /// Accepts the request of a device if the user has trusted the device, and refuses the request if the user has blocked it.
     func trustChanged(of device: Fingerprint, to trust: Trust, _ node: isolated Node) {
         guard let request = requests.request(of: device) else { return }
         switch trust {

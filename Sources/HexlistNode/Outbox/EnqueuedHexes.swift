@@ -6,7 +6,7 @@ import HexlistStore
 struct EnqueuedHexes: Sendable {
     let report: EnqueueReport
     let hexes: [PreparedHexes]
-    /// The number of hexes before the first one of the report.
+    /// The number of `hexes` that precede the first one in the report.
     let start: Int
     let recipients: [PeerContact]
     /// Whether the rows are committed. Before that, they cannot be read and the transaction may fail.
@@ -25,7 +25,7 @@ struct EnqueuedHexes: Sendable {
         }
     }
 
-    /// The existing rows with the keys of hexes that are queued again.
+    /// The state changes of existing rows that are queued again, because a hex with the same idempotency key was sent again.
     var requeued: [OutboxMove] {
         var moves: [OutboxMove] = []
         for part in report.parts {

@@ -4,13 +4,14 @@ public import HexlistModel
 public import HexlistStore
 import HexlistWire
 
-/// Encodes hexes for delivery: adds this machine as the sender if there is none, and assigns message ids. Any thread.
+/// Encodes hexes for delivery: adds this machine as the sender of a hex that has none, and assigns message ids. Can be used on any thread.
 public struct HexPreparer: Sendable {
     private let own: PeerID
     private let name: String
     /// The encoded members of a HexJM that name this node as the sender.
     private let ownSender: [UInt8]
-    /// The random bits of message ids. They are a counter with a random start (RFC 9562, section 6.2), so that a stream needs random numbers once.
+    /// The random bits of message ids. They are a counter with a random start (RFC 9562, section 6.2), so that random numbers are generated
+    /// once for a stream.
     private let random = UInt64.random(in: .min ... .max)
     private var counter = UInt64.random(in: .min ... .max)
 
@@ -23,7 +24,7 @@ public struct HexPreparer: Sendable {
     /// Appends a new hex.
     /// - Parameters:
     ///   - key: an idempotency key: the same key results in the same message id.
-    ///   - line: its line in the stream.
+    ///   - line: the number of its line in the stream; 0 for a single hex.
     ///   - now: milliseconds since 1970.
     /// - Throws: `HexlistError` `badRequest` if the hex is too long for any peer.
     public mutating func prepare(

@@ -39,7 +39,8 @@ extension Outbox {
         }
     }
 
-    /// Waits for pending writes, so that readers of the store see the results that callers were notified of. Bounded, because a disk may hang.
+    /// Waits until pending writes are committed, so that a following read contains all results of which callers were notified. The wait is
+    /// bounded by `time`, because a disk may hang.
     public func finishWriting(within time: TimeAmount = .milliseconds(200)) async {
         _ = await eventLoop.within(time, otherwise: ()) { done in store.finishWriting { done(()) } }
     }
@@ -170,11 +171,11 @@ extension Outbox {
 
     private enum RouteState {
         case posted(PostedEnvelopes.Posting)
-        /// The reason why no route takes the row.
+        /// The reasons why the row could not be posted on any route, as a text.
         case unposted(String)
     }
 
-    /// The state of a row on the routes; `nil` if its peer is not away, or if no route is used or was tried.
+    /// The state of a row on the routes; `nil` if its peer is not away, or if the row was not posted and no route reports a reason.
     private func route(of row: Int64, for peer: PeerID, _ wait: OutboxWait) -> RouteState? {
         guard wait == .peer else { return nil }
         return node?.assumeIsolated { node -> RouteState? in

@@ -39,7 +39,7 @@ extension Outbox {
         return tagged(try await withFiles(try await outcomes(of: rows, tracked, bytes: bytes), of: hex))
     }
 
-    /// Adds the counts of the offered files.
+    /// Adds the numbers of offered and fetched files to the outcomes.
     private func withFiles(_ outcomes: [SendOutcome], of hex: PreparedHexes) async throws -> [SendOutcome] {
         guard !hex.offers(0).isEmpty else { return outcomes }
         let files = try await store.read { try $0.outboxFiles(outcomes.map(\.outboxID)) }
@@ -52,7 +52,7 @@ extension Outbox {
         return counted
     }
 
-    /// Adds the current names of the peers.
+    /// Adds the current names of the peers to the outcomes.
     private func tagged(_ outcomes: [SendOutcome]) -> [SendOutcome] {
         var tagged = outcomes
         let labels = labels(of: outcomes.map(\.peer))
@@ -111,7 +111,7 @@ extension Outbox {
         }
     }
 
-    /// - Throws: `badRequest` or `notFound` if one of the peers cannot be sent to.
+    /// - Throws: `badRequest` or `notFound` if hexes cannot be sent to one of the peers.
     func recipients(_ peers: [PeerID]) throws -> [PeerContact] { try withNode { try $0.peerList.recipients(peers) } }
 
     /// Creates a `HexPreparer` with the current name of this machine.
@@ -158,7 +158,8 @@ extension Outbox {
         return latest
     }
 
-    /// Whether the wait is over: every row is complete or cannot be completed for now, or the deadline has passed.
+    /// Whether the wait for results is over: every row is complete or cannot be completed for now, the deadline has passed, or the node
+    /// stops.
     func isOver(_ send: TrackedSend, until deadline: ContinuousClock.Instant) -> Bool {
         guard !isStopping, clocks.now < deadline else { return true }
         return !send.pending.contains { peer, rows in
@@ -168,6 +169,6 @@ extension Outbox {
         }
     }
 
-    /// Whether rows to a peer that is away are being posted on a route, so that a caller that sends can wait for the posting and report it.
+    /// Whether rows to a peer that is away are being posted on a route. The sender of a single hex waits for this, in order to report it.
     private func isPosting(for peer: PeerID) -> Bool { node?.assumeIsolated { $0.routes.sender.isPosting(for: peer, $0) } ?? false }
 }

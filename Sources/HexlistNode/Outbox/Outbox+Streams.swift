@@ -117,12 +117,12 @@ extension Outbox {
         outboxChanged()
     }
 
-    /// Maximum wait for deliveries after each batch. A much slower peer causes few waits: its rows soon exceed those that `PeerDelivery`
-    /// keeps in memory, and are read from the store.
+    /// Maximum wait for deliveries after each batch. A peer that is much slower than the stream causes few waits: its rows soon exceed the
+    /// memory of `PeerDelivery`, which then reads them from the store.
     private static let longestThrottle = Duration.milliseconds(50)
 
-    /// Waits briefly for peers that are about as fast as the stream, so that their rows are sent from memory, and the database pages of
-    /// completed rows are reused before a checkpoint copies them. This saves a seventh of the sender's processor time.
+    /// Waits up to `longestThrottle` for peers that are about as fast as the stream, so that their rows are sent from memory, and the
+    /// database pages of completed rows are reused before a checkpoint copies them. This saves a seventh of the sender's processor time.
     private func throttle(_ bulk: OutgoingSend) async {
         let deadline = clocks.now + Self.longestThrottle
         let peers = bulk.recipients.map(\.peer)
@@ -151,12 +151,13 @@ extension Outbox {
 
     // MARK: Results
 
-    /// Whether the wait is over: every row is complete or cannot be completed for now, or there was no progress for `timeout` seconds.
+    /// Whether the wait for results is over: every row is complete or cannot be completed for now, there was no progress for `timeout`
+    /// seconds, or the node stops.
     public func isOver(_ bulk: OutgoingSend, timeout: Double) -> Bool {
         isOver(bulk.tracked, until: bulk.tracked.lastProgress + .seconds(timeout))
     }
 
-    /// The counts so far. `summary` reads them from the store.
+    /// The counts so far, from memory. `summary` reads them from the store.
     public func progress(of bulk: OutgoingSend) -> BulkCounts { bulk.tracked.counts }
 
     /// Reads the counts of the rows from the store.

@@ -44,13 +44,13 @@ public actor Outbox {
             clocks)
     }
 
-    /// Starts to deliver for a node. On the event loop.
+    /// Starts to deliver for a node. Must be called on the event loop.
     nonisolated func connect(to node: Node) { assumeIsolated { $0.node = node } }
 
-    /// Stops sending. `wakeWaiters` wakes the callers that wait.
+    /// Stops sending. Callers that wait for results wait until `Node.stop` calls `wakeWaiters`.
     func stop() { isStopping = true }
 
-    /// - Throws: `daemonUnreachable` once the node is gone.
+    /// - Throws: `daemonUnreachable` if the node no longer exists.
     func withNode<Value: Sendable>(_ body: (isolated Node) throws -> Value) throws -> Value {
         guard let node else { throw HexlistError(.daemonUnreachable, "hexlistd is stopping.") }
         return try node.assumeIsolated(body)

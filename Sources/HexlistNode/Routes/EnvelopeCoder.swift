@@ -26,7 +26,7 @@ struct EnvelopeCoder: Sendable {
     var own: PeerID { card.fingerprint.peerID }
 
     /// - Parameters:
-    ///   - frames: bodies, with their lengths at most `Letter.maximumPayloadBytes` together.
+    ///   - frames: the bodies of the frames. With 4 bytes each for their lengths, they take at most `Letter.maximumPayloadBytes`.
     ///   - recipient: the card of a trusted key, whose signature was checked.
     /// - Throws: `LetterTooLong`.
     func seal(_ frames: [[UInt8]], for recipient: Card, at now: Int64) throws -> Envelope {

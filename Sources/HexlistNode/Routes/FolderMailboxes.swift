@@ -5,11 +5,11 @@ import HexlistModel
 /// The mailboxes in a shared folder: this machine's own and those of its peers. Calls block and run on the file threads.
 struct FolderMailboxes: Sendable {
     private static let cardName = "card.hxc"
-    /// Bounds of one round of reading: opened envelopes, read files, and bytes of files. They bound the cost of other files.
+    /// Bounds of one round of reading: opened envelopes, read files, and bytes of files. Files that are not valid envelopes count too.
     private static let roundLetters = 64
     private static let roundFiles = 256
     private static let roundBytes = 32 << 20
-    /// Seconds for which a file that cannot be opened may still be incomplete.
+    /// Maximum age in seconds of a file that cannot be opened but may be incomplete, for example because it is still being synchronised.
     private static let completionTime = 86_400
 
     private let folder: MailboxFolder
@@ -31,7 +31,7 @@ struct FolderMailboxes: Sendable {
     /// - Throws: `FileFault` if the folder cannot be used.
     func check() throws { try folder.check() }
 
-    /// Creates the own mailbox with the card, if it is missing.
+    /// Creates this machine's mailbox and the card in it, if they are missing.
     /// - Throws: `FileFault` if the folder cannot be used.
     func create() throws {
         try folder.create(own.description)
@@ -42,7 +42,7 @@ struct FolderMailboxes: Sendable {
         if card(in: own).map({ !$0.hasKeys(of: card) }) ?? true { try folder.write(card.bytes, as: Self.cardName, in: own.description) }
     }
 
-    /// Reads the next envelopes of the own mailbox, in the order of their names.
+    /// Reads the next envelopes of this machine's mailbox, in the order of their names.
     /// - Parameters:
     ///   - keepsIncomplete: whether files that may be incomplete are postponed, not dropped.
     ///   - isLeftOut: whether a file is skipped in this round.
@@ -85,7 +85,7 @@ struct FolderMailboxes: Sendable {
         (try? folder.names(in: peer.description) { EnvelopeFileName($0) != nil }.count) ?? 0
     }
 
-    /// - Returns: whether the file is gone.
+    /// - Returns: whether the file no longer exists.
     func remove(_ file: String) -> Bool { folder.remove(file, in: own.description) }
 
     func contains(_ file: EnvelopeFileName, of peer: PeerID) -> Bool { folder.contains(file.description, in: peer.description) }
@@ -99,7 +99,7 @@ struct FolderMailboxes: Sendable {
         return card
     }
 
-    /// The card to seal with: the one in the peer's mailbox or the known one, by their serials.
+    /// The card to seal with: the card in the peer's mailbox or the known one, whichever has the greater serial.
     /// - Returns: `nil` if the peer has no mailbox, or if no card has this key. A file that is not a card of this key does not replace the
     ///   known card, because anybody who can write to the folder may have put it there.
     func card(of key: Fingerprint, known: Card?) -> Card? {

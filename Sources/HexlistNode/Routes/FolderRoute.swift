@@ -7,7 +7,7 @@ import HexlistSystem
 final class FolderRoute: Route, @unchecked Sendable {
     /// The pause between two rounds of reading, because the kernel may not report each change.
     private static let localInterval = Duration.seconds(300)
-    /// The same for network file systems. The kernel does not report changes by other machines.
+    /// The pause between two rounds on a network file system, because the kernel does not report changes by other machines.
     private static let networkInterval = Duration.seconds(30)
 
     let configuration: RouteConfiguration
@@ -109,7 +109,7 @@ final class FolderRoute: Route, @unchecked Sendable {
                 do {
                     result.posted[index] = try mailbox.post(frames, to: recipient, at: now)
                 } catch {
-                    // Concerns this recipient only, whose mailbox and card other programs can replace.
+                    // The fault concerns only this recipient, because other programs can replace its mailbox and card.
                     result.obstacle = .fault(RouteFault(text: Self.text(of: error)))
                     break
                 }
@@ -120,7 +120,7 @@ final class FolderRoute: Route, @unchecked Sendable {
             case .success(let posted): completion(posted, node)
             case .failure(let error):
                 self?.fail(error, node)
-                // The reader finds out when the folder works again.
+                // Starts a round of the reader, which detects when the folder works again.
                 if let self { node.routes.reader(name)?.envelopeArrived(node) }
                 completion(PostResult(obstacle: .fault(RouteFault(text: Self.text(of: error)))), node)
             }

@@ -3,7 +3,7 @@ import HexlistModel
 import HexlistWire
 import NIOCore
 
-/// The decoded frames of one letter: hexes, and receipts of this machine's envelopes. Other frames are ignored.
+/// The decoded frames of one letter: hexes, and receipts for envelopes that this machine posted. Other frames are ignored.
 struct LetterContents: Sendable {
     var hexes: [IncomingHex] = []
     var receipts: [(envelope: Envelope.ID, receipt: Receipt)] = []
@@ -58,8 +58,8 @@ struct LetterContents: Sendable {
     /// Whether the letter gets a receipt: it has hexes, or frames that might have been hexes.
     var isReceiptOwed: Bool { !isMalformed && (!hexes.isEmpty || !rejected.isEmpty) }
 
-    /// The receipts of the letter; `nil` if a hex was refused temporarily, so that the letter has to be processed again later.
-    /// - Parameter results: those of `hexes`.
+    /// The receipts for the letter; `nil` if a hex was refused temporarily, so that the letter has to be processed again later.
+    /// - Parameter results: the results of `hexes`, in their order.
     func receipts(of envelope: Envelope.ID, _ results: [DeliveryResult]) -> [Receipt]? {
         guard results.count == hexes.count, !results.contains(where: \.isTemporary) else { return nil }
         var rejected = self.rejected

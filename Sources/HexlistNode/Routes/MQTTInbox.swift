@@ -3,7 +3,7 @@ import HexlistEnvelope
 /// The envelopes that a broker sent on the current connection and that this machine has not handled yet.
 struct MQTTInbox {
     struct Message: Sendable {
-        /// Unique on all connections.
+        /// A name that is unique across all connections to the broker.
         var name: String
         /// The packet id; `nil` for a message with QoS 0.
         var id: UInt16?
@@ -28,7 +28,7 @@ struct MQTTInbox {
     /// Whether the longest envelope fits. If not, the connection is read only while an answer of the broker is awaited.
     var hasRoom: Bool { bytes + Envelope.sizes.upperBound <= byteLimit && envelopes.count < countLimit }
 
-    /// - Returns: `false` if there is no room. An envelope with a packet id then comes again on the next connection.
+    /// - Returns: `false` if there is no room. The broker sends a discarded envelope with a packet id again on the next connection.
     mutating func add(_ payload: [UInt8], id: UInt16?) -> Bool {
         guard bytes + payload.count <= byteLimit, envelopes.count < countLimit else {
             if id != nil { hasDiscarded = true }
@@ -52,7 +52,7 @@ struct MQTTInbox {
     var needsConnection: Bool { hasDiscarded && bytes < byteLimit / 2 && envelopes.count < countLimit / 2 }
 
     /// Handles the end of the connection.
-    /// - Returns: `needsConnection` at the end, in which case this machine closed the connection itself.
+    /// - Returns: the value of `needsConnection` at the end. If it is `true`, this machine closed the connection itself.
     mutating func clear() -> Bool {
         defer {
             envelopes = []

@@ -19,7 +19,7 @@ struct MQTTPublishes {
     private var next = 0
 
     /// Begins a post.
-    /// - Returns: the number of the publish of the first file. The others follow.
+    /// - Returns: the number of the publish of the first file. The publishes of the other files have the next numbers.
     mutating func begin(_ files: [(file: EnvelopeFileName, bytes: Int)], to peer: PeerID, then completion: @escaping Completion) -> Int {
         let first = next
         next += files.count

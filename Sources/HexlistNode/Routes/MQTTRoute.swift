@@ -133,7 +133,7 @@ final class MQTTRoute: Route, @unchecked Sendable {
         }
     }
 
-    /// Ends the posts in progress of a route that was removed, so that their peers can be posted to on other routes.
+    /// Ends the posts in progress of a route that was removed, so that their letters can be posted on other routes.
     private func stopped(_ event: MQTTConnection.Event, _ node: isolated Node) {
         guard case .ended(let fault, let inFlight, let unsent) = event, !node.isStopping else { return }
         for number in inFlight + unsent { publishes.failed(number, .fault(RouteFault(text: fault.text)))?(node) }
@@ -229,7 +229,7 @@ final class MQTTRoute: Route, @unchecked Sendable {
         return nil
     }
 
-    /// A broker does not show what it stores.
+    /// Reports no file as present, because a broker does not report which messages it stores.
     func present(
         _ files: [EnvelopeFileName], of peer: PeerID, _ node: isolated Node,
         then completion: @escaping @Sendable (Set<EnvelopeFileName>, isolated Node) -> Void

@@ -53,7 +53,7 @@ struct PostedEnvelopes: Sendable, Equatable {
 
     mutating func remove(_ files: Set<EnvelopeFileName>) { all.removeAll { files.contains($0.file) } }
 
-    /// Applies a receipt of the peer. An impossible one is ignored.
+    /// Applies a receipt of the peer. Ignores a receipt that contradicts the posting, such as one for more rows than were posted.
     /// - Returns: the results of rows.
     mutating func settle(_ envelope: Envelope.ID, _ receipt: Receipt) -> [RowResult] {
         guard let index = all.firstIndex(where: { $0.file.id == envelope }) else { return [] }
@@ -89,7 +89,7 @@ struct PostedEnvelopes: Sendable, Equatable {
         }
     }
 
-    /// Removes the postings that are too old, and the overdue ones.
+    /// Removes the postings that are older than `lifetime`, and the overdue ones whose envelopes are no longer in the mailbox.
     /// - Parameter present: the overdue envelopes that are still in the mailbox, so that the peer may still read them.
     /// - Returns: the rows to be posted again, with the number of earlier posts.
     mutating func takeOverdue(at now: Int64, present: Set<EnvelopeFileName>) -> [(rows: [ClosedRange<Int64>], posts: Int)] {
@@ -112,7 +112,7 @@ struct PostedEnvelopes: Sendable, Equatable {
 
     init() {}
 
-    /// Reads `text`. Lines of another form, and with values that no posting has, are left out.
+    /// Parses `text`. Ignores lines that have another form or impossible values.
     init(text: String) {
         all = text.split(separator: "\n").prefix(Self.storedEnvelopes).compactMap { line in
             let words = line.split(separator: " ")

@@ -1,20 +1,21 @@
 import HexlistModel
 
-/// The envelopes that stay in this machine's mailbox and are not read for a while: those that may be incomplete or cannot be removed, and
-/// those whose hexes or receipts cannot be handled yet. Otherwise, each round would read them again and have less room for later ones.
+/// The envelopes that stay in this machine's mailbox and are not read for 30 s to 1 h: those that may be incomplete or cannot be removed,
+/// and those whose hexes or receipts cannot be handled yet. Without the pause, each round would read them again and have less room for
+/// other envelopes.
 struct PostponedEnvelopes: Sendable {
     typealias Instant = ContinuousClock.Instant
 
     /// Maximum number of envelopes.
     static let limit = 10_000
     private static let pauses = Backoff(from: .seconds(30), to: .seconds(3_600))
-    /// If an entry is not postponed again within this time after its pause, its envelope is taken to be gone.
+    /// If an envelope is not postponed again within this time after its pause, it is assumed to be deleted.
     private static let forgetTime = Duration.seconds(7_200)
 
     private static let pruneInterval = Duration.seconds(60)
 
     private var entries: [String: (until: Instant, count: Int)] = [:]
-    /// The earliest time at which a full set is searched again for entries of envelopes that are gone.
+    /// The earliest time at which entries of deleted envelopes may be removed again while the set is full.
     private var pruneAt: Instant?
 
     /// - Returns: whether the envelope is postponed; `false` if there are too many.

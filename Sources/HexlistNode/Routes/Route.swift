@@ -1,9 +1,10 @@
 import HexlistEnvelope
 import HexlistModel
 
-/// A configured storage with the mailboxes of this machine and its peers (Docs/Protocol.md, "Envelopes"). The storage needs no trust.
+/// A configured storage with the mailboxes of this machine and its peers (Docs/Protocol.md, "Envelopes"). The storage need not be trusted,
+/// because envelopes are encrypted and signed.
 ///
-/// Confined to the event loop of its node; that makes it `Sendable`. Completions come on this loop, and not while the node stops.
+/// Confined to the event loop of its node; that makes it `Sendable`. Completions are called on this loop, and not while the node stops.
 protocol Route: AnyObject, Sendable {
     var configuration: RouteConfiguration { get }
     /// The reason why the route does not work at the moment; `nil` if it works.
@@ -53,9 +54,9 @@ extension Route {
 
 /// The reason why a route does not work.
 struct RouteFault: Sendable, Equatable {
-    /// A clause with the reason. It is the `message` of the route, and follows "unreachable" in parentheses.
+    /// A clause with the reason, such as `the folder does not exist`. Shown alone, or as `unreachable (REASON)`.
     var text: String
-    /// `nil` if unknown.
+    /// The time of the next attempt to use the route; `nil` if unknown.
     var nextTry: ContinuousClock.Instant?
 }
 
@@ -84,7 +85,7 @@ struct Arrival: Sendable {
 /// The result of one round of reading.
 struct Arrivals: Sendable {
     var letters: [Arrival] = []
-    /// Envelopes to remove: they are not letters of trusted peers.
+    /// Envelopes to remove, because they are not valid letters of trusted peers.
     var dropped: [(file: String, fault: EnvelopeFault)] = []
     /// Envelopes that may be incomplete.
     var postponed: [String] = []
@@ -116,11 +117,11 @@ struct PostResult: Sendable {
 
 /// The reason why a route does not take an envelope for a peer.
 enum RouteObstacle: Sendable, Equatable {
-    /// The peer has no mailbox there, or its mailbox has no card of the trusted key.
+    /// The peer has no mailbox on the route, or its mailbox has no card of the trusted key.
     case noMailbox
     /// This machine has no card of the peer.
     case noCard
-    /// The maximum of envelopes waits there for the peer, or the broker accepts no more for it.
+    /// The peer's mailbox has the maximum of envelopes without a receipt, or the broker accepts no more for the peer.
     case full
     /// Two machines post with the identity of the peer.
     case conflict

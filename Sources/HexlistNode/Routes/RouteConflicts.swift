@@ -1,12 +1,12 @@
 import HexlistEnvelope
 import HexlistModel
 
-/// Identity conflicts of peers that show in their letters: two machines post with the identity of one peer.
+/// Detects identity conflicts of peers from the boot nonces in their letters: two machines post with the identity of one peer.
 struct RouteConflicts: Sendable {
-    /// Milliseconds after the last letter that shows two machines, during which nothing is posted to the peer.
+    /// Milliseconds during which nothing is posted to a peer after the last letter that revealed its conflict.
     static let pause: Int64 = 24 * 3_600_000
 
-    /// The history of one peer.
+    /// The boot nonces in the letters of one peer, and its last conflict.
     struct Entry: Sendable, Equatable {
         var boots: BootHistory
         /// The last conflict; `nil` if there was none.
@@ -26,7 +26,7 @@ struct RouteConflicts: Sendable {
 
     enum Change: Equatable {
         case none
-        /// The history changed and is to be stored.
+        /// The entry of the peer changed and is to be stored.
         case history
         /// A conflict began.
         case conflict
@@ -46,20 +46,21 @@ struct RouteConflicts: Sendable {
 
     mutating func forget(_ peer: PeerID) { entries[peer] = nil }
 
-    /// The route on which a present conflict of the peer was seen; `nil` without a conflict.
+    /// The route on which a current conflict of the peer was seen; `nil` without a conflict.
     func route(of peer: PeerID, now: Int64) -> String? {
         // A conflict cannot end later than `pause` from now; if it seems to, the clock was set back.
         entries[peer]?.conflict.flatMap { now < $0.until && $0.until <= now + Self.pause ? $0.route : nil }
     }
 
-    /// The peers with a present conflict that was seen on a route, sorted.
+    /// The peers with a current conflict that was seen on a route, sorted.
     func peers(on route: String, now: Int64) -> [PeerID] {
         entries.keys.filter { self.route(of: $0, now: now) == route }.sorted()
     }
 
     // MARK: In the store
 
-    /// One line: `PRESENT SINCE CONFLICT-AT PREVIOUS`, with `-` for no previous nonce, and ` UNTIL ROUTE` after a conflict.
+    /// The stored form of a peer's entry, one line: `PRESENT SINCE CONFLICT-AT PREVIOUS`, with `-` for no previous nonce, and ` UNTIL
+    /// ROUTE` after a conflict.
     func text(of peer: PeerID) -> String? {
         entries[peer].map { entry in
             let (boots, previous) = (entry.boots, entry.boots.previous.map(\.description) ?? "-")

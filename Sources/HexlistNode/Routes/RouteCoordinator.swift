@@ -40,13 +40,13 @@ final class RouteCoordinator {
 
     // MARK: Life cycle
 
-    /// - Parameter stored: the state of earlier runs.
+    /// - Parameter stored: the postings and conflicts that earlier runs of the daemon stored.
     func start(_ stored: RouteSender.Stored, _ node: isolated Node) {
         configure(node.configuration.routes.list, node)
         sender.start(stored, node)
     }
 
-    /// Starts new routes and stops those that are not configured any more.
+    /// Starts new routes and stops those that are no longer in `list`.
     func configure(_ list: [RouteConfiguration], _ node: isolated Node) {
         let before = readers
         readers = list.map { configuration in
@@ -121,7 +121,7 @@ final class RouteCoordinator {
 }
 
 extension EnvelopeFault.Reason {
-    /// Follows a number of envelopes.
+    /// Words that follow a number of envelopes, as in `2 too old`.
     fileprivate var words: String {
         switch self {
         case .noEnvelope, .damaged, .malformed: "damaged"

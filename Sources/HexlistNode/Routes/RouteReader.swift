@@ -15,7 +15,7 @@ final class RouteReader: @unchecked Sendable {
     private static let roundPause = Duration.milliseconds(100)
     /// The delay of a round after an envelope arrived, so that envelopes that are delivered together share it.
     private static let arrivalDelay = Duration.milliseconds(10)
-    /// The pauses after failures.
+    /// The pauses after failed rounds.
     private static let backoff = Backoff(from: .seconds(1), to: .seconds(60))
     /// The time after which a receipt that cannot be posted is abandoned. The sender then posts its rows again.
     private static let receiptTime = Duration.seconds(600)
@@ -120,7 +120,7 @@ final class RouteReader: @unchecked Sendable {
         schedule(min(next, postponed.next(after: now) ?? next), node)
     }
 
-    /// Leaves envelopes in the mailbox and out of the next rounds, for a time that grows with each call.
+    /// Leaves envelopes in the mailbox and skips them in the next rounds, for a time that grows each time the same envelope is postponed.
     private func postpone(_ envelopes: [String], _ node: isolated Node) {
         for envelope in envelopes { postponed.postpone(envelope, now: node.clocks.now) }
     }
@@ -146,7 +146,7 @@ final class RouteReader: @unchecked Sendable {
         node.logger.debug("envelope dropped", metadata: ["route": "\(route.name)", "reason": "\(fault.reason)"])
     }
 
-    /// The outcome of a round so far.
+    /// The results of a round in progress.
     private struct Round: Sendable {
         var hasMore: Bool
         /// The envelopes to remove.
@@ -212,7 +212,7 @@ final class RouteReader: @unchecked Sendable {
         if let receipts = arrival.contents.receipts(of: arrival.id, results) {
             round.receipts[arrival.sender, default: []].append((arrival.file, receipts.map { LetterContents.frame($0) }))
         } else {
-            // A hex was refused for now. Other envelopes go on.
+            // A hex was refused temporarily, so this envelope is read again later. The round continues with the other envelopes.
             postpone([arrival.file], node)
         }
         take(letters, round, node)

@@ -6,7 +6,7 @@ import HexlistStore
 import HexlistWire
 import Logging
 
-/// Posts the queued rows of trusted peers that are away, on their routes.
+/// Posts the queued rows for trusted peers that are away, on the routes that are used for them.
 ///
 /// A posted row stays queued until the peer's receipt, so a session that opens meanwhile delivers it as well, and the first result counts.
 /// Confined to the event loop of its node; that makes it `Sendable`. At most `concurrentPeers` peers are handled at once, each with one
@@ -32,10 +32,10 @@ final class RouteSender: @unchecked Sendable {
     private(set) var conflicts = RouteConflicts()
     /// The reasons why rows of a peer could not be posted in the last attempt, by route.
     private var obstacles: [PeerID: [(route: String, obstacle: RouteObstacle)]] = [:]
-    /// The same for attempts that are in progress.
+    /// The reasons found by the attempts in progress. `finish` moves them to `obstacles`.
     private var attempts: [PeerID: [(route: String, obstacle: RouteObstacle)]] = [:]
     private var failures: [PeerID: Int] = [:]
-    /// The receipts of a peer that were applied to its postings.
+    /// The numbers of receipts of a peer that were applied to its postings since the start.
     private struct Settlements {
         var all = 0
         /// The receipts whose results are not in the store yet. Their rows are still queued there.
@@ -55,19 +55,19 @@ final class RouteSender: @unchecked Sendable {
         self.timer = timer
     }
 
-    /// The key in the store's metadata of the postings from an identity to a peer, without the peer.
+    /// The prefix of the metadata keys in the store for the postings of an identity. The recipient's UUID follows.
     private static func postingsPrefix(_ own: PeerID) -> String { "postings.\(own)." }
 
-    /// The key in the store's metadata of the boot nonces in a peer's letters, without the peer.
+    /// The prefix of the metadata keys in the store for the boot nonces in letters. The UUID of the letters' sender follows.
     private static let bootsPrefix = "boots."
 
-    /// The state of earlier runs.
+    /// The state that earlier runs of the daemon stored.
     struct Stored: Sendable {
         var postings: [PeerID: PostedEnvelopes] = [:]
         var conflicts = RouteConflicts()
     }
 
-    /// Reads the state of earlier runs.
+    /// Reads the state that earlier runs of the daemon stored.
     static func stored(_ reader: StoreReader, of own: PeerID, for peers: Set<PeerID>) throws -> Stored {
         var postings: [PeerID: PostedEnvelopes] = [:]
         var boots: [PeerID: RouteConflicts.Entry] = [:]
@@ -98,8 +98,8 @@ final class RouteSender: @unchecked Sendable {
         schedule(peer, at: node.clocks.now + times.awayTime, node)
     }
 
-    /// Handles queued rows of peers.
-    /// - Parameter again: the peers with rows that were queued before.
+    /// Schedules posting of newly queued rows.
+    /// - Parameter again: the peers with older rows that are queued again.
     func queued(for peers: [PeerID], again: [PeerID], _ node: isolated Node) {
         gaps.formUnion(again.filter { postings[$0] != nil })
         for peer in peers { schedule(peer, at: node.clocks.now + times.batchTime, node) }
@@ -110,7 +110,7 @@ final class RouteSender: @unchecked Sendable {
         for peer in peers where postings[peer] != nil { schedule(peer, at: node.clocks.now, node) }
     }
 
-    /// Schedules the trusted peers, after a change of routes or of trust.
+    /// Schedules all trusted peers, and other peers with postings, for example after a change of routes.
     func everyone(at instant: ContinuousClock.Instant, _ node: isolated Node) {
         for record in node.registry.all where record.trust == .trusted || postings[record.peer] != nil {
             schedule(record.peer, at: instant, node)
@@ -127,7 +127,7 @@ final class RouteSender: @unchecked Sendable {
 
     /// The state of a queued row whose peer is away.
     enum PostingState {
-        /// Posted, and not answered.
+        /// Posted, and without a receipt.
         case posted(PostedEnvelopes.Posting)
         /// Not posted. The reasons by route; empty if there was no attempt yet.
         case unposted([(route: String, obstacle: RouteObstacle)])
@@ -185,7 +185,7 @@ final class RouteSender: @unchecked Sendable {
         node.notifyWatchers()
     }
 
-    /// Handles a receipt in a letter. One for an envelope that was not posted to its signer is ignored.
+    /// Handles a receipt in a letter. A receipt for an envelope that was not posted to the letter's sender is ignored.
     func settle(_ envelope: Envelope.ID, _ receipt: Receipt, of peer: PeerID, _ node: isolated Node) {
         guard let results = postings[peer]?.settle(envelope, receipt), !results.isEmpty else { return }
         keepPostings(of: peer, node)
@@ -194,7 +194,7 @@ final class RouteSender: @unchecked Sendable {
         node.store.settle(results, of: peer, next: nil, at: node.clocks.milliseconds, isAwaited: true) { [weak self, weak node] result in
             node?.onLoop { [weak self] node in
                 self?.settlements[peer]?.unstored -= 1
-                // Other envelopes may have waited for this one.
+                // Continues posting, which pauses while results are not in the store.
                 self?.schedule(peer, at: node.clocks.now, node)
                 switch result {
                 case .success(let moves): node.deliver { deliveries, _ in deliveries.sends.moved(moves) }
@@ -237,11 +237,11 @@ final class RouteSender: @unchecked Sendable {
         }
         node.outbox.outboxChanged()
         node.wakeWaiters()
-        // Other peers may have waited. In the next tick, because `work` may have called this.
+        // Handles other peers that are due. In the next tick, because `work` may have called this method.
         if !due.isEmpty { timer.set(node.clocks.now, node) { [weak self] in self?.work($0) } }
     }
 
-    /// Whether letters are posted to the peer now.
+    /// Whether letters may be posted to the peer now: it is trusted, has neither a session nor a conflict, and counts as away.
     private func isAway(_ peer: PeerID, _ node: isolated Node) -> Bool {
         let now = node.clocks.now
         guard let record = node.registry[peer], record.trust == .trusted, record.fingerprint != nil, node.sessions(with: peer).isEmpty,
@@ -278,7 +278,7 @@ final class RouteSender: @unchecked Sendable {
         for route in node.routes.all { route.withdraw(over.filter { $0.isOn(route.name) }.map(\.file), of: peer, node) }
     }
 
-    /// Asks each route which overdue postings are still there.
+    /// Asks each route which overdue envelopes are still in the peer's mailbox.
     private func findOverdue(_ peer: PeerID, _ routes: ArraySlice<any Route>, present: Set<EnvelopeFileName>, _ node: isolated Node) {
         var routes = routes
         let overdue = postings[peer]?.overdue(at: node.clocks.milliseconds) ?? []
@@ -299,7 +299,7 @@ final class RouteSender: @unchecked Sendable {
 
     private func post(to peer: PeerID, _ node: isolated Node) {
         guard isAway(peer, node) else {
-            // Rows that were to be posted again come before the last posted row.
+            // Rows that were to be posted again are before the last posted row, so they are a gap.
             if repeated.removeValue(forKey: peer) != nil { gaps.insert(peer) }
             // If the peer counts as away already, the reason is an identity conflict, which may end.
             if node.registry.isTrusted(peer), node.sessions(with: peer).isEmpty {
@@ -313,7 +313,7 @@ final class RouteSender: @unchecked Sendable {
             after: repeated[peer] == nil && !gaps.contains(peer) ? postings[peer]?.lastRow ?? 0 : 0, node)
     }
 
-    /// Posts the rows after `row` on the first route that takes them.
+    /// Posts the rows after `row` on the first route that accepts them.
     private func post(to peer: PeerID, on routes: ArraySlice<any Route>, after row: Int64, _ node: isolated Node) {
         guard let route = routes.first else {
             repeated[peer] = nil
@@ -325,7 +325,7 @@ final class RouteSender: @unchecked Sendable {
             return post(to: peer, on: routes.dropFirst(), after: row, node)
         }
         let settlements = settlements[peer] ?? Settlements()
-        // A row whose result is on its way to the store is neither posted nor settled. `settle` schedules the peer again.
+        // While results are being written, the store still lists their rows as queued. `settle` schedules the peer again after the write.
         guard settlements.unstored == 0 else { return finish(peer, retry: false, node) }
         let longest = route.payloadBytes - 4 - ProtocolLimits.wrapperBytes
         node.store.nextBatch(for: peer, after: row, limit: Self.stepRows, maxBytes: Self.stepBytes, longest: longest) {
