@@ -10,7 +10,7 @@ extension HexlistClient {
         try await connection.progress("/v1/offers", body: request.jsonBytes, seconds: Self.readingSeconds, onProgress)
     }
 
-    /// Timeout in seconds of requests that read files: enough for some terabytes.
+    /// Timeout in seconds of requests that read files. In 24 h several terabytes can be read.
     private static let readingSeconds = 86_400.0
 
     /// Starts to download the files that a hex links to, or a file or folder of a service.

@@ -79,7 +79,7 @@ extension HexlistClient {
 
 // Drop tokens.
 extension HexlistClient {
-    /// Adds a drop token. Only this reply has its address.
+    /// Adds a drop token. Its address is only in this reply.
     public func addDrop(_ request: DropRequest) async throws -> DropView {
         try await connection.call(.POST, "/v1/drops", body: request.jsonBytes)
     }
@@ -89,7 +89,7 @@ extension HexlistClient {
         try await connection.list("/v1/drops")
     }
 
-    /// Removes a drop token. Its hexes stay.
+    /// Removes a drop token. Hexes that were sent with it stay.
     /// - Parameter drop: its name, or its UUID.
     public func removeDrop(_ drop: String) async throws -> DropView {
         try await connection.call(.DELETE, "/v1/drops/\(PercentEncoding.encode(drop))")
@@ -98,7 +98,7 @@ extension HexlistClient {
 
 // Feed addresses.
 extension HexlistClient {
-    /// Makes an address from which feed readers of this machine read links. Only this reply has the address.
+    /// Creates an address from which feed readers on this machine read links. The address is only in this reply.
     public func addFeed(_ request: FeedRequest) async throws -> FeedAddressJSON {
         try await connection.call(.POST, "/v1/feeds", body: request.jsonBytes)
     }
@@ -193,7 +193,7 @@ extension HexlistClient {
         try await connection.list("/v1/routes")
     }
 
-    /// Posts a letter to this machine itself on a route, and waits until it comes back.
+    /// Posts a letter to this machine itself on a route, and waits up to 30 s until it comes back.
     public func testRoute(_ name: String) async throws -> RouteTest {
         try await connection.call(.POST, "/v1/routes/\(PercentEncoding.encode(name))/test")
     }
@@ -465,7 +465,7 @@ extension HexlistClient {
     }
 
     /// Restores a deleted hex of My Hexlist.
-    /// - Parameter id: the id that it had.
+    /// - Parameter id: the id of the hex before it was deleted.
     /// - Returns: the hex, with a new id.
     public func restoreMine(_ id: Int64) async throws -> HexJSON { try await connection.call(.POST, "/v1/mine/bin/\(id)/restore") }
 
@@ -538,7 +538,7 @@ extension HexlistClient {
         /// Whether to send to all trusted peers.
         public var toAll: Bool
         public var wait: SendWait
-        /// Maximum time in seconds to wait for `wait`.
+        /// Maximum time in seconds to wait for the state of delivery that `wait` names.
         public var timeout: Double
         public var key: String?
         public var force: Bool
@@ -587,7 +587,7 @@ extension HexlistClient {
     }
 
     /// Requests a page of the outbox and calls `body` with each row as it arrives.
-    /// - Parameter offered: whether delivered rows whose files can still be fetched are included, also if `states` leaves them out.
+    /// - Parameter offered: whether delivered rows whose files can still be fetched are included, even if `states` excludes them.
     /// - Returns: the cursor of the next page; `nil` at the end of the list. A page may have fewer items than `limit`.
     public func outbox(
         to peer: String?, states: [OutboxState], offered: Bool = false, newestFirst: Bool = false, limit: Int, after cursor: String?,
@@ -626,7 +626,7 @@ extension HexlistClient {
         case oldest
         /// Begin after the event with this number.
         case after(Int64)
-        /// Begin with the newest events, this many of them.
+        /// Begin so that this number of stored events is listed, the newest ones.
         case last(Int)
 
         fileprivate func query(_ types: [String]) -> URLQuery {
