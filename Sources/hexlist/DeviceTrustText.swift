@@ -29,7 +29,7 @@ enum DeviceTrustText {
         return parts[0] > 2 || parts[0] == 2 && parts[1] >= 2
     }
 
-    /// LocalSend writes fingerprints in upper case, without spaces.
+    /// Returns a fingerprint as LocalSend shows it: hexadecimal digits in upper case, without spaces.
     private static func digits(_ fingerprint: Fingerprint) -> String { Hexadecimal.encode(fingerprint.bytes).uppercased() }
 
     private static func shortened(_ digits: String) -> String { "\(digits.prefix(8))…\(digits.suffix(8))" }

@@ -16,7 +16,7 @@ struct Invoker {
         return Invoker(name: String(cString: name), user: user, group: entry.pw_gid, home: String(cString: home))
     }
 
-    /// The environment of that user, as far as it is known. `sudo` removes most variables.
+    /// The environment of the user who ran `sudo`, as far as it is known. `sudo` removes most variables.
     var variables: [String: String] {
         var variables = Environment.variables
         variables["HOME"] = home
@@ -30,7 +30,7 @@ struct Invoker {
         return stat(folder, &status) == 0 && status.st_uid == user
     }
 
-    /// Runs `body` with the effective user and group ids of that user, then switches back to root.
+    /// Runs `body` with the effective user and group ids of the user who ran `sudo`, then switches back to root.
     func with<Result>(_ body: () async throws -> Result) async throws -> Result {
         defer {
             _ = seteuid(0)

@@ -52,7 +52,7 @@ struct LinkList {
         ]
     }
 
-    /// Returns the note of `show` that an earlier hex contains the same link.
+    /// Returns the note in the output of `show` that an earlier hex contains the same link.
     static func earlier(_ earlier: EarlierLinkJSON) -> String {
         let sender = earlier.label.map { " from \($0.listed(columns: 44))" } ?? ""
         return "also in hex \(earlier.hex)\(sender), \(HumanText.moment(earlier.receivedAt))"

@@ -1,7 +1,8 @@
 import HexlistAPI
 import HexlistModel
 
-/// Converts the links of a hex to lines for an editor (`URL description`), and edited lines back to changes of the hex.
+/// Texts about hexes of My Hexlist. Also converts the links of a hex to lines for an editor (`URL description`), and edited lines back to
+/// changes of the hex.
 enum MineText {
     /// Returns tags with others added and removed. Upper and lower case do not matter.
     static func tags(_ tags: [String], adding new: [String], removing old: [String]) -> [String] {
@@ -71,7 +72,7 @@ enum MineText {
         }
     }
 
-    /// Runs `body`. Replaces hints of its errors that recommend an option which the command does not have.
+    /// Runs `body`, and replaces the hints of its errors, which recommend options that the command does not have.
     static func withoutFlags<Result>(_ body: () throws -> Result) throws -> Result {
         do {
             return try body()
@@ -112,7 +113,7 @@ enum MineText {
         dead == 0 ? Table.Cell(count: links) : Table.Cell("\(HumanText.grouped(links)), \(HumanText.grouped(dead)) dead")
     }
 
-    /// Returns the note of `show` that a link is marked as dead.
+    /// Returns the note in the output of `show` that a link is marked as dead.
     static func dead(_ mark: DeadLinkJSON) -> String { "dead: the page is gone (\(mark.status)), found \(HumanText.moment(mark.since))" }
 
     /// Returns the lines that show a hex and the hexes inside it as a tree: id, title and number of links of each.
@@ -120,7 +121,7 @@ enum MineText {
         [line(hex.id, HexText.subject(hex), links: hex.linkCount, depth: 0)] + tree(hex.children ?? [], depth: 1)
     }
 
-    /// Recursive, with one call per level.
+    /// Returns the lines for the hexes inside another one, indented by `depth`. Recursive, with one call per level.
     private static func tree(_ children: [ChildJSON], depth: Int) -> [String] {
         children.flatMap {
             [line($0.id, HexText.title($0) ?? "", links: $0.links.count, depth: depth)] + tree($0.children ?? [], depth: depth + 1)

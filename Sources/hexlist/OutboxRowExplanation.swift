@@ -177,7 +177,7 @@ struct OutboxRowExplanation {
 
 /// Finds an online peer that has the name of an offline one. It may be the same machine, reinstalled with a new key.
 enum SameNamePeer {
-    /// Returns the only online peer with a name of `gone`; `nil` if there are none or several.
+    /// Returns the only online peer that has the name or alias of the offline peer `gone`; `nil` if there are none or several.
     static func of(_ gone: PeerView, among peers: [PeerView]) -> PeerView? {
         let names = [gone.name, gone.alias ?? ""].compactMap(NameKey.init)
         let here = peers.filter { peer in

@@ -14,7 +14,7 @@ enum TypedLinkCheck {
     ///   - source: the file and line of the link, for the error message; `nil` for an argument.
     ///   - previous: the argument before `link`. If quotes are missing, `link` may be a word of the description of `previous`.
     ///   - following: the arguments after `link`, which may be more words of that description.
-    /// - Returns: the link, completed as this check allows.
+    /// - Returns: the link with its service. With `guess`, a bare host is preceded by `https://`.
     /// - Throws: `HexlistError` with a suggestion if the text has no scheme.
     func checked(
         _ link: LinkInput, from source: String? = nil, after previous: LinkInput? = nil, before following: ArraySlice<String> = []

@@ -142,7 +142,7 @@ final class BrowserHost: Sendable {
 
     // MARK: Events
 
-    /// Remembers the rows that still wait, so that their changes are reported.
+    /// Remembers the rows that are not in a final state, so that their changes are reported to the extension.
     private func followed(_ rows: [BrowserOutboxRow]) -> BrowserRows {
         state.withLock { state in
             for row in rows where row.waits && !state.rows.contains(row.row) { state.rows.append(row.row) }
@@ -151,7 +151,7 @@ final class BrowserHost: Sendable {
         return BrowserRows(rows: rows)
     }
 
-    /// Sends the current state of the remembered rows.
+    /// Sends the current states of the remembered rows to the extension.
     private func sendRows(onlyEnded: Bool = false) async {
         for row in (try? await rows(state.withLock(\.rows))) ?? [] where !onlyEnded || !row.waits { send(row) }
     }

@@ -14,7 +14,7 @@ enum BrowserExtension {
     static let origin = "chrome-extension://\(chromium)/"
 
     /// Whether a browser started this program for the extension.
-    /// - Parameter arguments: Chromium passes the origin; Firefox passes the path of the manifest and the id.
+    /// - Parameter arguments: the command-line arguments. Chromium passes the origin; Firefox passes the path of the manifest and the id.
     static func isCaller(_ arguments: [String]) -> Bool {
         arguments.first == origin || arguments.count == 2 && arguments[1] == firefox
     }

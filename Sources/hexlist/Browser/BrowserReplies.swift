@@ -192,8 +192,8 @@ struct BrowserHexRow: JSONEncodable {
     }
 }
 
-/// An entry in the content of a hex: first its links, then each hex inside it, recursively. Texts are cleaned and cut, except URLs that can
-/// be opened.
+/// An entry in the listed content of a hex. The list has the links of the hex, then each hex inside it with its content, recursively. Texts
+/// are cleaned and cut, except URLs that can be opened.
 enum BrowserItem: JSONEncodable {
     /// The title of a hex inside. Level 1 is directly inside the listed hex.
     case hex(level: Int, title: String)

@@ -89,7 +89,7 @@ struct BrowserRequest: Equatable {
 
 /// The parameters of the operation `send`.
 struct BrowserSend: Equatable {
-    /// PEER and `@GROUP` arguments.
+    /// The recipients, each as a PEER or `@GROUP` argument.
     var to: [String]
     var hex: BrowserHex
     /// The idempotency key. If a restarted service worker repeats the request, the hex is not sent again.

@@ -91,7 +91,7 @@ struct DropRemoveCommand: AsyncParsableCommand {
         try await common.withClient { client in
             let drops = try await client.drops()
             for name in names {
-                // The beginning of a UUID is resolved here; the daemon takes names and whole UUIDs.
+                // The daemon accepts only names and whole UUIDs, so this command resolves the beginning of a UUID.
                 let begun = drops.filter { $0.uuid.begins(with: name) }
                 let removed = try await client.removeDrop(begun.count == 1 ? begun[0].uuid.description : name)
                 if output.json {

@@ -183,14 +183,14 @@ struct LinkCommand: AsyncParsableCommand {
 }
 
 extension LinkCommand {
-    /// A warning printed with each public link.
+    /// A warning printed after public links were created.
     static let warning =
         "Whoever has this link can read the file. To revoke it, if the service supports that: `hexlist link --revoke`."
 }
 
 /// Creates links to files of services.
 enum ServiceLinks {
-    /// Creates links, with one request per service.
+    /// Creates links, with one request for consecutive files of the same service.
     /// - Parameter each: called with `SERVICE:PATH` and its reply.
     static func make(
         _ files: [ServiceArgument], _ client: HexlistClient, expire: Double? = nil, revoke: Bool = false, force: Bool = false,

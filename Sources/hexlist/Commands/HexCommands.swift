@@ -180,7 +180,7 @@ struct HexArguments: ParsableArguments {
         throw ValidationError("\(link.hex).\(link.number) is a link. Give the number of a whole hex: \(link.hex).")
     }
 
-    /// Whether any argument is a range. A range stands for received hexes only, so it can select nothing although its ids exist.
+    /// Whether any argument is a range. A range selects received hexes only, so it selects nothing if all its ids belong to My Hexlist.
     var hasRange: Bool { hexes.contains { $0.ids.count > 1 } }
 
     /// Whether all hexes are selected by single ids.
@@ -189,7 +189,7 @@ struct HexArguments: ParsableArguments {
     /// Returns the selection for a request.
     /// - Parameters:
     ///   - location: the location of the hexes that --from and --all select; `nil` for the default.
-    ///   - newest: the id of the newest hex when the user confirmed. Hexes that arrived later are excluded.
+    ///   - newest: the id of the newest hex before the user was asked to confirm. Hexes that arrived later are excluded.
     func selection(_ location: String? = nil, newest: Int64? = nil) -> HexSelection {
         guard !hexes.isEmpty else { return .list(from: from, location: location, newest: newest) }
         let ranges = hexes.filter { $0.link == nil }.map(\.ids)

@@ -140,10 +140,10 @@ enum HexText {
         return "\(HumanText.count(hexes, "hex", "hexes")) with \(HumanText.count(hex.linksInside ?? 0, "link", "links"))"
     }
 
-    /// Returns the peer that delivered the hex. Appends the original sender that the hex claims, if it is another. The claim is shown as
-    /// forwarded if a trusted peer delivered the hex, otherwise only as a claim. A peer without an alias is shown with its short UUID,
-    /// because anybody can choose any name.
-    /// - Parameter columns: maximum width of the peer that delivered the hex.
+    /// Returns the peer that delivered the hex. Appends the original sender that the hex claims, if that is another peer. The claim is
+    /// shown as forwarded if a trusted peer delivered the hex, otherwise only as a claim. A peer without an alias is shown with its short
+    /// UUID, because anybody can choose any name.
+    /// - Parameter columns: maximum width of the label of the peer that delivered the hex.
     static func sender(_ hex: HexJSON, columns: Int) -> String {
         guard let peer = hex.peerUUID, let label = hex.label else { return unproven(hex) }
         let proven = label.listed(columns: columns)

@@ -117,7 +117,7 @@ private struct InvitationDialog {
     func run(_ invitation: Invitation) async throws {
         let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm, .sighup)
         try begin(invitation)
-        // Bounded: an invitation changes with its guests and hexes, and both have limits.
+        // The buffer needs no limit: an invitation changes only with its guests and hexes, whose numbers are limited.
         let (events, incoming) = AsyncStream.makeStream(of: Event.self)
         let last = try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { [client] in

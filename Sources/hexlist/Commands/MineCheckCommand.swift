@@ -41,7 +41,7 @@ struct MineCheckCommand: AsyncParsableCommand {
         return MineCheckRequest(hexes: targets.filter { $0.link == nil }.map(\.hex), links: links)
     }
 
-    /// Checks the links until the check ends or a signal comes.
+    /// Checks the links until the check ends or SIGINT or SIGTERM arrives.
     /// - Returns: `false` after a signal.
     private static func check(_ client: HexlistClient, _ request: MineCheckRequest, _ report: LinkCheckReport) async throws -> Bool {
         let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
@@ -72,7 +72,7 @@ struct LinkCheckSummary: JSONShape, Sendable, Equatable {
     var dead: Int
     var unclear: Int
     var skipped: Int
-    /// The results of all links, except of those that are reachable and were not marked.
+    /// The results of all links, except of those that are reachable and were not marked as dead before.
     var links: [CheckedLinkJSON]
 
     private enum CodingKeys: String, CodingKey {

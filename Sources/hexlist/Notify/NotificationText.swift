@@ -37,7 +37,7 @@ struct NotificationText: Equatable {
         body = lines.joined(separator: "\n")
     }
 
-    /// Creates the text for files that the user chose to save.
+    /// Creates the text for files whose download the user started with the button *Save*.
     init(saving start: TransferStart, from sender: String, to folder: String) {
         summary = sender
         let count = start.first.flatMap { first in start.last.map { Int(clamping: $0 - first + 1) } } ?? 0

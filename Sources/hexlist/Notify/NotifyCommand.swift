@@ -100,7 +100,7 @@ struct NotifyCommand: AsyncParsableCommand {
         try await NotifySend.show(text)
     }
 
-    /// Returns the number of the newest event. If the recorded number is larger, it comes from another store.
+    /// Returns the number of the newest event. A recorded number that is larger was written for another store.
     private func newest() async throws -> Int64 {
         var number: Int64 = 0
         try await common.withClient { client in _ = try await client.events(.last(1), limit: 1) { number = $0.number } }
@@ -167,7 +167,7 @@ struct NotifyCommand: AsyncParsableCommand {
     ///   - hex: the hex, if there is only one.
     ///   - isDownloading: whether the files of the hex are downloaded automatically.
     static func buttons(_ hexes: NotifiedHexes, _ hex: HexJSON?, isDownloading: Bool) -> [NotifySend.Button] {
-        // Several requests have no button: the user has not seen them all.
+        // A notification of several requests has no button, because it does not show all of them.
         if hexes == .held { return hex?.location == "held" ? [.accept] : [] }
         var buttons: [NotifySend.Button] = []
         if let hex {

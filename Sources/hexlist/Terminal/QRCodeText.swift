@@ -15,7 +15,7 @@ enum QRCodeText {
         if let width = output.terminal.width, columns > width {
             return StandardError.note("The QR code needs \(columns) columns, and this terminal has \(width).")
         }
-        // Not `line`, which replaces the colours as it does those of peers' texts.
+        // `output.line` would remove the colour sequences, as it does in texts of peers.
         for line in lines { try output.bytes(Array("\(line)\n".utf8)) }
     }
 }
