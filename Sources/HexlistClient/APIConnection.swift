@@ -48,8 +48,8 @@ struct APIConnection: Sendable {
     }
 
     /// Requests a page of search results and calls `body` with each item as it arrives.
-    /// - Returns: the cursor of the next page, `nil` at the end of the list; and `behind`, the number of hexes that the search index lacks
-    ///   so far.
+    /// - Returns: the cursor of the next page, `nil` at the end of the list; and `behind`, the number of hexes that are not in the search
+    ///   index yet.
     func searchedPage<Item: JSONDecodable>(
         _ path: String, query: URLQuery, _ body: (Item) throws -> Void
     ) async throws -> (next: String?, behind: Int) {

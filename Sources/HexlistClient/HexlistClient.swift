@@ -349,8 +349,8 @@ extension HexlistClient {
     }
 
     /// Requests a page of search results and calls `body` with each hex as it arrives.
-    /// - Returns: the cursor of the next page, `nil` at the end of the list; and `behind`, the number of hexes that the search index lacks
-    ///   so far. A page may have fewer items than `limit`.
+    /// - Returns: the cursor of the next page, `nil` at the end of the list; and `behind`, the number of hexes that are not in the search
+    ///   index yet. A page may have fewer items than `limit`.
     public func search(
         _ filter: SearchFilter, limit: Int, after cursor: String? = nil, _ body: (HexJSON) throws -> Void
     ) async throws -> (next: String?, behind: Int) {
@@ -446,8 +446,8 @@ extension HexlistClient {
         try await connection.call(.POST, "/v1/mine/\(id)/move", body: move.jsonBytes)
     }
 
-    /// Checks whether the pages of links exist, and marks those that are dead. Calls `progress` about once a second. The check ends when the
-    /// task is cancelled; links that were checked keep their marks.
+    /// Checks whether the pages of links exist, and marks those that are dead. Calls `progress` about once a second. The check ends when
+    /// the task is cancelled; links that were checked keep their marks.
     public func checkMine(
         _ request: MineCheckRequest, progress: (MineCheckProgress) throws -> Void
     ) async throws -> MineCheckResult {
@@ -626,7 +626,7 @@ extension HexlistClient {
         case oldest
         /// Begin after the event with this number.
         case after(Int64)
-        /// Begin so that this number of stored events is listed, the newest ones.
+        /// Begin with the newest stored events; the value is their number.
         case last(Int)
 
         fileprivate func query(_ types: [String]) -> URLQuery {

@@ -124,7 +124,7 @@ public struct Diagnostics: Sendable {
         return result
     }
 
-    /// Waits while several sessions with the peer are being compared by challenges, because any of them may end before it answers a
+    /// Waits while several sessions with the peer are open or one is being challenged, because a session may then end before it answers a
     /// request. The wait is bounded (`comparisonChecks`), because several sessions can persist, for example while two machines pair.
     private func waitUntilCompared(_ peer: PeerID, _ node: isolated Node) async {
         for _ in 0..<Self.comparisonChecks {

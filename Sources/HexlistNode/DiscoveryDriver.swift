@@ -18,7 +18,7 @@ final class DiscoveryDriver {
     private(set) var directory: PeerDirectory
     /// The state of the DNS-SD backend; `nil` until it is reported.
     private(set) var state: BackendState?
-    /// The states of the domains that are browsed by unicast DNS, once reported.
+    /// The states of the domains that are browsed by unicast DNS. A domain is missing until its state is reported.
     private(set) var domains: [String: BackendState] = [:]
     /// The probes in progress. A probe whose dial opened a session is removed when that session has received the peer's Hello, or has
     /// ended.
@@ -106,7 +106,7 @@ final class DiscoveryDriver {
         }
     }
 
-    /// Dials up to the end of the TLS handshake, which proves the key.
+    /// Dials a peer up to the end of the TLS handshake, which proves its key, without a session.
     private func check(_ probe: ProbeID, _ endpoints: [Endpoint], expecting: PeerID, _ node: isolated Node) {
         dial(probe, endpoints, expecting: expecting, node) { node, report, reached in
             report.connection?.close()
@@ -116,7 +116,8 @@ final class DiscoveryDriver {
         }
     }
 
-    /// - Parameter then: called with the endpoint that was reached, if any.
+    /// Dials the endpoints of a probe.
+    /// - Parameter then: called with the endpoint that was reached; `nil` if there was none.
     private func dial(
         _ probe: ProbeID, _ endpoints: [Endpoint], expecting: PeerID?, _ node: isolated Node,
         then: @escaping @Sendable (isolated Node, DialReport, _ reached: Endpoint?) -> Void

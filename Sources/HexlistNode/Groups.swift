@@ -2,7 +2,7 @@ public import HexlistAPI
 public import HexlistModel
 import HexlistStore
 
-/// The groups of peers of a node.
+/// Lists and changes the groups of peers of a node.
 public struct Groups: Sendable {
     let node: Node
 

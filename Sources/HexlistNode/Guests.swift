@@ -86,7 +86,7 @@ extension Node {
     /// The bytes that guests' files must leave free on the disk.
     public var diskReserve: Int64 { Int64(configuration.limits.diskReserveBytes) }
 
-    /// Records that too many wrong keys were tried and all invitations ended.
+    /// Records the event that all guest invitations ended, because too many wrong keys were tried.
     public nonisolated func recordGuessedKeys() {
         onLoop { $0.events.record(.invitationGuessed, peer: nil, $0) }
     }

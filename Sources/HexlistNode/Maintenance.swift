@@ -8,7 +8,7 @@ import NIOCore
 final class Maintenance {
     private var rounds: RepeatedTask?
 
-    /// Runs the first round now, and further ones every hour.
+    /// Runs the maintenance now, and then every hour.
     func start(_ node: isolated Node) {
         round(node)
         rounds = node.eventLoop.scheduleRepeatedTask(initialDelay: .hours(1), delay: .hours(1)) { [weak node] _ in
@@ -18,7 +18,7 @@ final class Maintenance {
 
     func stop() { rounds?.cancel() }
 
-    /// Runs one round, whose number of rows is bounded, and another one at once if rows remain.
+    /// Processes a bounded number of rows, and continues at once with the next ones if rows remain.
     private func round(_ node: isolated Node) {
         var limits = RetentionLimits()
         limits.heldDays = node.configuration.limits.heldDays

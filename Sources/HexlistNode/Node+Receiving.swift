@@ -21,7 +21,7 @@ extension Node {
         }
     }
 
-    /// Stores hexes, and calls `completion` on the event loop once the transaction is durable.
+    /// Stores hexes, and calls `completion` on the event loop with the results once the transaction is durable or has failed.
     func keep(
         _ batch: [IncomingHex], from sender: Sender, then completion: @escaping @Sendable (isolated Node, [DeliveryResult]) -> Void
     ) {
@@ -48,8 +48,8 @@ extension Node {
         }
     }
 
-    /// The sender of a session's hexes. On TLS it is the peer that proved its key. On plain TCP it is a stranger with a UUID made of its source
-    /// address, which no key can prove; the identity it claims is ignored.
+    /// The sender of a session's hexes. On TLS it is the peer that proved its key. On plain TCP it is a stranger with a UUID made of its
+    /// source address, which no key can prove; the identity it claims is ignored.
     private func sender(of session: PeerSession) -> Sender {
         let address = session.connection.remoteAddress
         if let fingerprint = session.connection.peerFingerprint {

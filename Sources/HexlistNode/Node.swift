@@ -48,7 +48,7 @@ public actor Node {
     let conflicts = IdentityConflicts()
     var alerts = AlertRepetitions()
     public nonisolated let outbox: Outbox
-    /// Files between this machine and its peers.
+    /// The transfers of files between this machine and its peers.
     public nonisolated let transfers: FileTransfers
     let devices: Devices
     let routes: RouteCoordinator
@@ -172,8 +172,8 @@ public actor Node {
         return chosen
     }
 
-    /// Withdraws the announcement, ends every session with `Bye` `shutdown`, closes all connections, and waits up to 1 s for pending writes to
-    /// the store.
+    /// Withdraws the announcement, ends every session with `Bye` `shutdown`, closes all connections, and waits up to 1 s for pending writes
+    /// to the store.
     public func stop() async {
         isStopping = true
         await outbox.stop()

@@ -24,8 +24,8 @@ public struct NodeConfiguration: Sendable {
     public var port: Int?
     /// Whether plain TCP is accepted on the peer port, besides TLS (`transport: tls+plain`).
     public var acceptsPlain = false
-    /// Whether this machine is announced. A machine that hides does not probe strangers, and opens sessions with strangers only at the user's
-    /// request.
+    /// Whether this machine is announced. A machine that hides does not probe strangers, and opens sessions with strangers only at the
+    /// user's request.
     public var announce = true
     public var receiveFrom: ReceivePolicy = .held
     public var peers: [StaticPeer] = []
@@ -97,7 +97,7 @@ public struct NodeConfiguration: Sendable {
         public var cacheDays = 30
         /// The folder of the pool; `nil` for one beside the store.
         public var cacheFolder: String?
-        /// Maximum bytes of the files of one send that are copied by default.
+        /// Maximum total size in bytes of the files of one send that are copied without `--copy`.
         public var copyBelow = 16 << 20
         /// The absolute path of the download folder; `nil` if there is none.
         public var downloads: String?
@@ -109,10 +109,10 @@ public struct NodeConfiguration: Sendable {
     public struct Routes: Sendable, Equatable {
         /// The configured routes, in the order in which they are used.
         public var list: [RouteConfiguration] = []
-        /// The time a peer has to be away before its hexes are posted to its mailbox.
+        /// The time after the last session with a peer before hexes for it are posted to its mailbox.
         public var awayTime = Duration.seconds(60)
-        /// The time after the start of the node before hexes are posted to peers that have not connected yet; it replaces `awayTime` then.
-        /// Sessions with peers that are online open within seconds.
+        /// The time after the start of the node before hexes are posted to peers that had no session since the start. Sessions with peers
+        /// that are online open within seconds.
         public var startTime = Duration.seconds(10)
         /// The delay after hexes were queued, so that several share an envelope, and the minimum time between two rounds of a mailbox, so
         /// that several envelopes share a receipt.
@@ -150,7 +150,8 @@ public struct RouteConfiguration: Sendable, Equatable {
         case folder(String)
         case broker(MQTTAddress)
 
-        /// The folder or broker as shown to the user, without the names of secret files.
+        /// The folder or broker as shown to the user. The parameters of a broker's address, such as the path of its password file, are left
+        /// out.
         var text: String {
             switch self {
             case .folder(let path): path

@@ -115,7 +115,7 @@ public struct NodeMetrics: Sendable {
 
 /// The gauges of a node at one instant.
 public struct NodeGauges: Sendable {
-    /// The number of peers and ghosts in each state, including states without any.
+    /// The number of peers and ghosts in each state; 0 for a state that none has.
     public var peers: [PeerView.State: Int]
     public var sessionsOfTrusted: Int
     public var sessionsOfOthers: Int

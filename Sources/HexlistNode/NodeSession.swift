@@ -7,7 +7,8 @@ import HexlistWire
 /// The dial that opened a session.
 struct SessionDial: Sendable {
     var endpoint: Endpoint
-    /// The directory's probe for which the peer was dialled; `nil` if it was dialled for queued rows, a pairing or `hexlist doctor`.
+    /// The directory's probe for which the peer was dialled; `nil` if it was dialled for another reason, such as queued rows, a pairing or
+    /// `hexlist doctor`.
     var probe: ProbeID?
     var expected: PeerID?
 }
@@ -23,7 +24,7 @@ final class NodeSession: SessionDelegate, @unchecked Sendable {
     }
 
     private let node: Node
-    /// The purpose of the dial; `nil` for an inbound session.
+    /// The dial that opened the session; `nil` for an inbound session.
     let dialled: SessionDial?
     /// The description of the session that was passed to the directory.
     var info: SessionInfo?
@@ -69,7 +70,7 @@ final class NodeSession: SessionDelegate, @unchecked Sendable {
 extension PeerSession {
     private var own: NodeSession? { delegate as? NodeSession }
 
-    /// The purpose of the dial; `nil` for an inbound session.
+    /// The dial that opened the session; `nil` for an inbound session.
     var dialled: SessionDial? { own?.dialled }
 
     var info: SessionInfo? {

@@ -14,7 +14,7 @@ public struct NodeStatus: Sendable, Equatable {
     public var discovery: DiscoveryStatus
     /// A message about a conflict of this machine's identity, with advice; `nil` if there is none.
     public var conflict: String?
-    /// The domains browsed by unicast DNS, by name.
+    /// The domains browsed by unicast DNS, sorted by name.
     public var domains: [DomainStatus]
     /// The number of verified peers.
     public var peers: Int

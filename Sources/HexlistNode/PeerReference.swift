@@ -49,7 +49,7 @@ public struct PeerReference: Sendable {
         return named.filter { $0.state != .away || $0.trust != .stranger || $0.alias != nil }
     }
 
-    /// The ghosts with that name, or with a UUID that begins with the text (4 digits or more).
+    /// The ghosts whose name is the text, or whose UUID begins with it (4 digits or more).
     public func ghosts(among views: [PeerView]) -> [PeerView] {
         views.filter { $0.state == .ghost && (names($0.name) || $0.uuid?.begins(with: text) ?? false) }
     }

@@ -23,7 +23,8 @@ final class PeerRegistry {
     private(set) var keyless: [PeerID: PeerRecord] = [:]
     /// The proven keys, also of peers without a record. If there are `keysBound` keys, those of peers that are not listed are dropped.
     private(set) var keys: [PeerID: Fingerprint] = [:]
-    /// The last address of each trusted peer with a session since the start, in either direction. A peer that only dials has no endpoint.
+    /// The last address of each trusted peer with a session since the start, in either direction. Needed because a peer that was never
+    /// dialled has no stored endpoint.
     private var lastAddresses: [PeerID: String] = [:]
     /// Delays `reserveAddresses`, so that it runs once for several changes.
     private let reserveTimer: DeadlineTimer
@@ -61,7 +62,8 @@ final class PeerRegistry {
     /// Whether a peer is trusted, by its UUID alone.
     func isTrusted(_ peer: PeerID) -> Bool { records[peer]?.trust == .trusted }
 
-    /// - Parameter name: the name of its last Hello; `nil` if there was none since the start.
+    /// The name of a peer, a guest or a drop token in messages.
+    /// - Parameter name: the name of the peer's last Hello; `nil` if there was none since the start.
     func label(of peer: PeerID, name: String?) -> PeerDisplayName {
         if let sender = keyless[peer] { return sender.label }
         let record = record(of: peer)
@@ -155,7 +157,7 @@ final class PeerRegistry {
                 boot: hello.boot, seenAt: at, endpoints: endpoints), node)
     }
 
-    /// Updates the time at which a trusted peer was last seen, when a session with it ended. Not while the node stops.
+    /// Updates the time at which a trusted peer was last seen, when a session with it ended. Does nothing while the node stops.
     func rememberSeen(_ peer: PeerID, _ node: isolated Node) {
         guard !node.isStopping, let record = records[peer], record.trust == .trusted else { return }
         let name = PeerName.cut(node.finder.directory.provenName(of: peer) ?? record.name, bytes: NameKey.bytes)
@@ -171,8 +173,8 @@ final class PeerRegistry {
         keep(PeerContact(record, name: record.name, seenAt: at, endpoints: endpoints), node)
     }
 
-    /// Stores the peer's new name after a later Hello, at most once a second for each session. Writes only after a Hello, never after a change
-    /// of the record: two sessions of one key with different names would overwrite each other forever.
+    /// Stores the peer's new name after a later Hello, at most once a second for each session. Writes only after a Hello, never after a
+    /// change of the record: two sessions of one key with different names would overwrite each other forever.
     func rememberName(_ session: PeerSession, _ node: isolated Node) {
         guard !node.isStopping, session.connection.isOpen, let fingerprint = session.connection.peerFingerprint, let peer = session.peer,
             let record = records[peer], record.fingerprint == fingerprint, let hello = session.machine.peerHello
@@ -216,6 +218,7 @@ final class PeerRegistry {
         return card
     }
 
+    /// Stores contact information, and then updates the record in memory.
     /// - Parameter notifies: whether watchers are notified.
     private func keep(_ sighting: PeerContact, notifies: Bool = false, _ node: isolated Node) {
         node.store.record(sighting) { [node] result in

@@ -13,7 +13,7 @@ struct PeerSessions {
     var lastDialBack: ContinuousClock.Instant?
     /// The time of this machine's last dial-back request to the peer.
     var lastDialBackRequest: ContinuousClock.Instant?
-    /// The answer to that request; `nil` without one.
+    /// The answer to the last dial-back request; `nil` until it arrives.
     var dialBackAnswer: DialBack.Result?
 
     /// The session that is used: the newest one that has not been ended.

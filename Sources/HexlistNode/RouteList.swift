@@ -3,7 +3,7 @@ import HexlistEventLoop
 public import HexlistModel
 import HexlistTransport
 
-/// The routes of a node as its user lists and tests them.
+/// Lists and tests the routes of a node.
 public struct RouteList: Sendable {
     let node: Node
 

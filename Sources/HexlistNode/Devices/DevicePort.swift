@@ -7,7 +7,7 @@ import Logging
 /// The TCP port on which LocalSend devices connect, and the reason for its choice.
 struct DevicePort {
     var number: Int
-    /// A sentence for `status` and `doctor`; `nil` for LocalSend's own port.
+    /// The reason as a sentence for `status` and `doctor`; `nil` if LocalSend's default port 53317 was chosen without a setting.
     var reason: String?
 
     /// Listens on the configured port. Without one, listens on 53317, which phones try if the network filters multicast. If 53317 is in

@@ -50,7 +50,8 @@ final class DeviceRequests {
         return info.registration
     }
 
-    /// Collects the body of a request, then calls `then` with it. If the body is faulty, answers the request instead.
+    /// Collects the body of a request, then calls `then` with it. If the body is too long or invalid, answers the request with an error
+    /// instead.
     private func collect(
         _ exchange: DeviceExchange, limit: Int, _ node: isolated Node,
         then: @escaping @Sendable (isolated Node, [UInt8]) throws(LocalSendFault) -> Void

@@ -1,7 +1,7 @@
 import HexlistFormats
 import HexlistModel
 
-/// A text that a device sent, as a hex: its addresses become links, the rest becomes the description.
+/// Converts a text that a device sent to a hex: its addresses become links, the rest becomes the description.
 enum DeviceText {
     /// - Parameters:
     ///   - text: at most `ProtocolLimits.stringBytes` bytes.

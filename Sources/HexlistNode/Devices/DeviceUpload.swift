@@ -9,7 +9,7 @@ final class DeviceUpload: @unchecked Sendable {
     private static let waitingBytes = 1 << 20
 
     enum End: Sendable {
-        /// The file is durable under this name in its folder, with this SHA-256.
+        /// The file is durable in the folder of its upload session, with this name and this SHA-256.
         case stored(name: String, sha256: [UInt8])
         case otherDigest
         case failed(String)

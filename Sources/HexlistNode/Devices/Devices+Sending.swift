@@ -3,7 +3,7 @@ import HexlistLocalSend
 import HexlistModel
 import HexlistTransport
 
-/// Sending to devices: a `LocalSendCourier` for each trusted device that is online.
+/// Manages the couriers: one `LocalSendCourier` for each trusted device that is online.
 extension Devices {
     /// The address of a device; `nil` if it is not online.
     func endpoint(of device: Fingerprint, _ node: isolated Node) -> DeviceEndpoint? {

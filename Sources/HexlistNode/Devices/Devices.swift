@@ -96,7 +96,7 @@ final class Devices {
         await requests.files.stop(node)
     }
 
-    /// Applies changes of the name and of `announce`.
+    /// Applies changes of the settings `name` and `announce`.
     func reconfigured(from old: NodeConfiguration, _ node: isolated Node) async {
         if node.configuration.announce != old.announce {
             if let port { node.transport.stopListening(port: port.number) }

@@ -7,7 +7,8 @@ import HexlistStore
 import HexlistTransfers
 import HexlistTransport
 
-/// Delivers hexes to one LocalSend device, one at a time. A hex counts as delivered when the app on the device has confirmed all its files.
+/// Delivers hexes to one LocalSend device, one at a time. A hex counts as delivered when the app on the device has confirmed it; LocalSend
+/// has no other receipt.
 ///
 /// It exists while the device is online and trusted. Confined to the event loop of its node; that makes it `Sendable`.
 final class LocalSendCourier: Courier, @unchecked Sendable {
@@ -22,7 +23,7 @@ final class LocalSendCourier: Courier, @unchecked Sendable {
         /// The hex's files and the device's PIN are being read from the store.
         case loading(row: Int64)
         case sending(Sending)
-        /// - Parameter row: the hex that was in flight.
+        /// - Parameter row: the outbox row that was in flight; `nil` if there was none.
         case ended(row: Int64?)
     }
 

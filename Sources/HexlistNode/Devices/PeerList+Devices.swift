@@ -4,7 +4,7 @@ import HexlistModel
 import HexlistStore
 
 extension PeerList {
-    /// The devices and their ghosts, with the stored records.
+    /// The views of all devices: those in the directory, their ghosts, and recorded ones that are away.
     func deviceViews() -> [PeerView] {
         var listed: Set<PeerID> = []
         var views: [PeerView] = []
@@ -61,7 +61,7 @@ extension PeerList {
 }
 
 extension PeerEndpoint {
-    /// The value of `via` for an address at which a device proved itself.
+    /// The value of `via` for an address at which a device proved its certificate.
     static let localSend = "localsend"
 
     /// - Parameter lastOKAt: milliseconds since 1970.

@@ -100,22 +100,22 @@ extension Outbox {
         public var changed = 0
         /// The number of cancelled rows that are or were in flight.
         public var mayHaveArrived = 0
-        /// The number of named rows in a state that does not permit the change.
+        /// The number of rows that were given by id and whose state does not permit the change.
         public var passedOver = 0
         /// The row after which to continue; `nil` if all were changed.
         public var next: Int64?
     }
 
     /// Retries rows now. Delivered, cancelled and expired rows are skipped.
-    /// - Throws: `HexlistError` `notFound` if a named row does not exist; nothing is changed then.
+    /// - Throws: `HexlistError` `notFound` if a row given by id does not exist; nothing is changed then.
     public func retry(_ selection: OutboxSelection) async throws -> OutboxChange {
         let changed = try await store.retry(selection, lifetime: outboxLifetime)
         rowsQueuedAgain(changed.rows)
         return OutboxChange(changed: changed.rows.count, passedOver: changed.passedOver, next: changed.next)
     }
 
-    /// Cancels named rows that are not delivered, or the queued rows of a peer.
-    /// - Throws: `HexlistError` `notFound` if a named row does not exist; nothing is changed then.
+    /// Cancels the undelivered ones of the rows given by id, or the queued rows of a peer.
+    /// - Throws: `HexlistError` `notFound` if a row given by id does not exist; nothing is changed then.
     public func cancel(_ selection: OutboxSelection) async throws -> OutboxChange {
         let live = deliveries.rowsInFlight
         let changed = try await store.cancel(selection, at: clocks.milliseconds)
@@ -189,7 +189,7 @@ extension Outbox {
         }
     }
 
-    /// Sets the reason why queued rows of a single hex wait.
+    /// Adds to the outcomes of a single hex the reasons why queued rows wait.
     /// - Parameter bytes: the size of the hex.
     func addWaits(to outcomes: inout [SendOutcome], bytes: Int) {
         guard outcomes.contains(where: { $0.state == .queued }) else { return }  // `rowsInFlight` is costly

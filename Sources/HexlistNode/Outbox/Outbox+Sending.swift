@@ -8,8 +8,8 @@ import NIOCore
 
 extension Outbox {
     /// Sends one hex to one or more peers, with a durable row for each, in the order of `request.peers`.
-    /// - Parameter deadline: the end of the wait for results. The wait ends earlier once each row is complete or cannot be completed for now
-    ///   (its peer is away, or does not trust this machine). `nil` for no wait.
+    /// - Parameter deadline: the end of the wait for results. The wait ends earlier once each row is complete or cannot be completed for
+    ///   now (its peer is away, or does not trust this machine). `nil` for no wait.
     /// - Throws: `HexlistError`: `notFound` for an unknown hex or peer, `keyConflict`, `outboxFull`, `badRequest`.
     public func send(_ request: SendRequest, until deadline: ContinuousClock.Instant? = nil) async throws -> [SendOutcome] {
         let now = clocks.milliseconds
@@ -60,6 +60,7 @@ extension Outbox {
         return tagged
     }
 
+    /// Checks that the outbox accepts new rows.
     /// - Throws: `daemonUnreachable` while the node stops, or drains before a change of its identity. The node that replaces it would not
     ///   be notified of new rows.
     func checkTakesRows() throws(HexlistError) {

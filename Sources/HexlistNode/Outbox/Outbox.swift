@@ -50,6 +50,7 @@ public actor Outbox {
     /// Stops sending. Callers that wait for results wait until `Node.stop` calls `wakeWaiters`.
     func stop() { isStopping = true }
 
+    /// Runs `body` with the node.
     /// - Throws: `daemonUnreachable` if the node no longer exists.
     func withNode<Value: Sendable>(_ body: (isolated Node) throws -> Value) throws -> Value {
         guard let node else { throw HexlistError(.daemonUnreachable, "hexlistd is stopping.") }

@@ -25,6 +25,7 @@ struct EnvelopeCoder: Sendable {
 
     var own: PeerID { card.fingerprint.peerID }
 
+    /// Seals a letter with these frames for one recipient.
     /// - Parameters:
     ///   - frames: the bodies of the frames. With 4 bytes each for their lengths, they take at most `Letter.maximumPayloadBytes`.
     ///   - recipient: the card of a trusted key, whose signature was checked.

@@ -28,6 +28,7 @@ struct FolderMailboxes: Sendable {
     /// Whether other machines may change the folder without an event of this machine's kernel.
     var isOfNetwork: Bool { folder.isOfNetwork }
 
+    /// Checks that the folder can be used.
     /// - Throws: `FileFault` if the folder cannot be used.
     func check() throws { try folder.check() }
 
@@ -85,6 +86,7 @@ struct FolderMailboxes: Sendable {
         (try? folder.names(in: peer.description) { EnvelopeFileName($0) != nil }.count) ?? 0
     }
 
+    /// Removes an envelope from this machine's mailbox.
     /// - Returns: whether the file no longer exists.
     func remove(_ file: String) -> Bool { folder.remove(file, in: own.description) }
 

@@ -15,8 +15,8 @@ struct LetterContents: Sendable {
     private var undecodable = 0
     private let frameCount: Int
 
-    /// Maximum number of frames; a letter with more is malformed. The longest letter has room for fewer hexes, and each refused frame takes
-    /// memory for its rejection.
+    /// Maximum number of frames; a letter with more is malformed. It bounds the memory for rejections. The longest letter has space for
+    /// fewer hexes.
     static let frameLimit = 10_000
 
     /// Decodes the frames. Frame k of the letter, counted from 1, has number k.

@@ -28,6 +28,7 @@ struct MQTTInbox {
     /// Whether the longest envelope fits. If not, the connection is read only while an answer of the broker is awaited.
     var hasRoom: Bool { bytes + Envelope.sizes.upperBound <= byteLimit && envelopes.count < countLimit }
 
+    /// Adds a received envelope.
     /// - Returns: `false` if there is no room. The broker sends a discarded envelope with a packet id again on the next connection.
     mutating func add(_ payload: [UInt8], id: UInt16?) -> Bool {
         guard bytes + payload.count <= byteLimit, envelopes.count < countLimit else {
@@ -40,6 +41,7 @@ struct MQTTInbox {
         return true
     }
 
+    /// Removes an envelope that was handled.
     /// - Returns: the packet id to acknowledge; `nil` if the envelope is unknown or needs no acknowledgement.
     mutating func remove(_ name: String) -> UInt16? {
         guard let index = envelopes.firstIndex(where: { $0.name == name }) else { return nil }
@@ -48,7 +50,8 @@ struct MQTTInbox {
         return envelope.id
     }
 
-    /// Whether envelopes were discarded, which the broker sends again only on a new connection, and there is room for them now.
+    /// Whether this machine should reconnect: envelopes were discarded, which the broker sends again only on a new connection, and there is
+    /// room for them now.
     var needsConnection: Bool { hasDiscarded && bytes < byteLimit / 2 && envelopes.count < countLimit / 2 }
 
     /// Handles the end of the connection.

@@ -54,7 +54,7 @@ struct PostedEnvelopes: Sendable, Equatable {
     mutating func remove(_ files: Set<EnvelopeFileName>) { all.removeAll { files.contains($0.file) } }
 
     /// Applies a receipt of the peer. Ignores a receipt that contradicts the posting, such as one for more rows than were posted.
-    /// - Returns: the results of rows.
+    /// - Returns: the results of the rows that the receipt accepts or rejects.
     mutating func settle(_ envelope: Envelope.ID, _ receipt: Receipt) -> [RowResult] {
         guard let index = all.firstIndex(where: { $0.file.id == envelope }) else { return [] }
         let posting = all[index]
@@ -101,7 +101,7 @@ struct PostedEnvelopes: Sendable, Equatable {
 
     // MARK: In the store
 
-    /// One line for each posting: `FILE BYTES POSTS THROUGH FIRST-LAST,… ROUTE`.
+    /// The stored form, one line for each posting: `FILE BYTES POSTS THROUGH FIRST-LAST,… ROUTE`.
     var text: String {
         all.map { posting in
             let rows = posting.rows.map { "\($0.lowerBound)-\($0.upperBound)" }.joined(separator: ",")

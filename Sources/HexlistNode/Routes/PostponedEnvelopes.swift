@@ -18,6 +18,7 @@ struct PostponedEnvelopes: Sendable {
     /// The earliest time at which entries of deleted envelopes may be removed again while the set is full.
     private var pruneAt: Instant?
 
+    /// Postpones an envelope, each time for longer.
     /// - Returns: whether the envelope is postponed; `false` if there are too many.
     @discardableResult
     mutating func postpone(_ envelope: String, now: Instant) -> Bool {
@@ -38,6 +39,6 @@ struct PostponedEnvelopes: Sendable {
 
     mutating func removed(_ envelope: String) { entries[envelope] = nil }
 
-    /// The earliest end of a pause.
+    /// The earliest end of a pause after `now`; `nil` if there is none.
     func next(after now: Instant) -> Instant? { entries.values.map(\.until).filter { $0 > now }.min() }
 }

@@ -9,7 +9,7 @@ protocol Route: AnyObject, Sendable {
     var configuration: RouteConfiguration { get }
     /// The reason why the route does not work at the moment; `nil` if it works.
     var fault: RouteFault? { get }
-    /// The pause between two rounds of reading without an event.
+    /// The pause between two rounds of reading if no arrival of an envelope is reported.
     var interval: Duration { get }
     /// Maximum bytes of an envelope.
     var envelopeBytes: Int { get }

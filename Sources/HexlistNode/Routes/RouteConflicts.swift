@@ -59,8 +59,8 @@ struct RouteConflicts: Sendable {
 
     // MARK: In the store
 
-    /// The stored form of a peer's entry, one line: `PRESENT SINCE CONFLICT-AT PREVIOUS`, with `-` for no previous nonce, and ` UNTIL
-    /// ROUTE` after a conflict.
+    /// The stored form of a peer's entry, one line: `PRESENT SINCE CONFLICT-AT PREVIOUS`, followed by ` UNTIL ROUTE` after a conflict.
+    /// PRESENT and PREVIOUS are boot nonces; PREVIOUS is `-` if there is none.
     func text(of peer: PeerID) -> String? {
         entries[peer].map { entry in
             let (boots, previous) = (entry.boots, entry.boots.previous.map(\.description) ?? "-")

@@ -7,7 +7,7 @@ struct RouteCounters: Sendable {
     /// The trusted peer of the last envelope that was dropped because it was signed more than a day ahead of this machine's clock, and the
     /// lead in milliseconds.
     var early: (peer: PeerID, lead: UInt64)?
-    /// Milliseconds since 1970; `nil` if there was none.
+    /// The times of the last received and the last posted envelope, in milliseconds since 1970; `nil` if there was none.
     private(set) var lastIn: Int64?
     private(set) var lastOut: Int64?
 

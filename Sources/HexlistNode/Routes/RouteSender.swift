@@ -133,6 +133,7 @@ final class RouteSender: @unchecked Sendable {
         case unposted([(route: String, obstacle: RouteObstacle)])
     }
 
+    /// The state of a queued row.
     /// - Returns: `nil` if no route is used for the peer.
     func state(of row: Int64, for peer: PeerID, _ node: isolated Node) -> PostingState? {
         if let posting = postings[peer]?.posting(of: row) { return .posted(posting) }
@@ -213,7 +214,7 @@ final class RouteSender: @unchecked Sendable {
         guard !node.isStopping else { return }
         let now = node.clocks.now
         for (peer, instant) in due.sorted(by: { $0.value < $1.value }) {
-            guard active.count < Self.concurrentPeers else { return }  // `finish` calls again
+            guard active.count < Self.concurrentPeers else { return }  // `finish` calls `work` again
             guard instant <= now else { break }
             guard !active.contains(peer) else { continue }
             due[peer] = nil
@@ -223,7 +224,8 @@ final class RouteSender: @unchecked Sendable {
         if let next = due.filter({ !active.contains($0.key) }).values.min() { timer.set(next, node) { [weak self] in self?.work($0) } }
     }
 
-    /// - Parameter retry: whether rows could not be posted.
+    /// Ends the work for a peer, and schedules its next check or attempt.
+    /// - Parameter retry: whether rows could not be posted, so that they are retried soon.
     private func finish(_ peer: PeerID, retry: Bool, _ node: isolated Node) {
         active.remove(peer)
         let found = attempts.removeValue(forKey: peer)
@@ -255,12 +257,12 @@ final class RouteSender: @unchecked Sendable {
         awaySince[peer].map { $0 + times.awayTime } ?? startedAt + times.startTime
     }
 
-    /// Ends the postings without queued rows and withdraws their envelopes, then finds the rows to be posted again.
+    /// Removes the postings whose rows are no longer queued and withdraws their envelopes, then finds the rows to be posted again.
     private func tidy(_ peer: PeerID, _ node: isolated Node) {
         guard let known = postings[peer] else { return post(to: peer, node) }
         let isTrusted = node.registry.isTrusted(peer)
         node.store.submitRead({ reader in
-            // Without trust no row is sent to the peer.
+            // If the peer is no longer trusted, all its postings end.
             try known.all.filter { try !isTrusted || !reader.hasQueuedRows($0.rows, of: peer) }.map(\.file)
         }) { [weak self, weak node] result in
             node?.onLoop { [weak self] node in
