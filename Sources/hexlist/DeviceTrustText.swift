@@ -3,6 +3,7 @@ import HexlistModel
 
 /// The text that `peer trust` shows before a device with LocalSend is trusted.
 enum DeviceTrustText {
+    /// Returns the lines that explain which fingerprints the user has to compare.
     /// - Parameters:
     ///   - own: the fingerprint of this machine's certificate.
     ///   - name: the name of this machine.

@@ -1,7 +1,7 @@
 import HexlistAPI
 import HexlistJSON
 
-/// Reads the members of `HexJSON.extra` that describe linked files.
+/// Reads the members that describe linked files, such as their sizes, from `HexJSON.extra`: the unknown members of a hex and its links.
 enum LinkedFileMembers {
     /// The members of a file link that this program understands (Docs/Protocol.md, "Files").
     private static let understood = ["size", "sha256", "mediaType", "modified"]

@@ -4,7 +4,7 @@ import HexlistModel
 /// Texts about hexes of My Hexlist. Also converts the links of a hex to lines for an editor (`URL description`), and edited lines back to
 /// changes of the hex.
 enum MineText {
-    /// Returns tags with others added and removed. Upper and lower case do not matter.
+    /// Returns `tags` with `new` added and `old` removed. Upper and lower case do not matter.
     static func tags(_ tags: [String], adding new: [String], removing old: [String]) -> [String] {
         func has(_ tags: [String], _ tag: String) -> Bool { tags.contains { $0.lowercased().utf8.elementsEqual(tag.lowercased().utf8) } }
         var result = tags.filter { !has(old, $0) }

@@ -10,7 +10,7 @@ struct OutboxRowExplanation {
     let peer: String
     /// The peer as a command argument: its alias, or the beginning of its UUID.
     let argument: String
-    /// Whether the peer is trusted here.
+    /// Whether this machine trusts the peer.
     let isTrusted: Bool
     /// The condition that the row waits for; `nil` if unknown.
     let waitingFor: ForwardCompatibleEnum<OutboxWait>?
@@ -68,7 +68,7 @@ struct OutboxRowExplanation {
         lastMessage = [code, message].compactMap(\.self).filter { !$0.isEmpty }.joined(separator: ": ")
     }
 
-    /// Whether a device confirmed the hex. It is unknown whether the hex is durable there.
+    /// Whether a device confirmed the hex. It is unknown whether the device has stored it durably.
     var isDelivered: Bool { state == .stored && isRefused("delivered") }
 
     /// The reason for the state on one line, empty if there is nothing to explain. Contains text of the peer.
@@ -124,7 +124,7 @@ struct OutboxRowExplanation {
     var advice: String? {
         switch state {
         case .queued, .sending: "\(future) To cancel: `hexlist outbox cancel \(row)`."
-        // Trust here does not imply trust there: the peer may still require approval.
+        // This machine trusts the peer, but the peer may not trust this machine, and then requires approval.
         case .held where isTrusted:
             "It arrived and waits for approval on \(peer). If \(peer) does not trust this machine, pair: `hexlist pair` "
                 + "there, `hexlist pair \(argument)` here."

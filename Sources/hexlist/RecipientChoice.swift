@@ -14,7 +14,7 @@ struct RecipientChoice {
 
     /// The positional arguments of the command line.
     let words: [String]
-    /// Whether an option gives something to send: --from, --file, --hex or --bulk.
+    /// Whether an option gives something to send: --from, --file, --clipboard, --hex or --bulk.
     let hasOtherContent: Bool
     /// Whether `--raw` is given, so that paths are sent as links.
     let isRaw: Bool

@@ -195,7 +195,7 @@ struct BrowserHexRow: JSONEncodable {
 /// An entry in the listed content of a hex. The list has the links of the hex, then each hex inside it with its content, recursively. Texts
 /// are cleaned and cut, except URLs that can be opened.
 enum BrowserItem: JSONEncodable {
-    /// The title of a hex inside. Level 1 is directly inside the listed hex.
+    /// The title of an inner hex. Level 1 is directly inside the listed hex.
     case hex(level: Int, title: String)
     /// A link of the hex at this level.
     case link(level: Int, LinkJSON)

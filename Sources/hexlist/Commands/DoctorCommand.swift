@@ -49,8 +49,8 @@ struct DoctorCommand: AsyncParsableCommand {
         var steps: [DoctorStep] = []
     }
 
-    /// Requests the daemon's report; returns the error if that fails. Under `sudo` it contacts the daemon of the user who ran `sudo`,
-    /// because root is only needed to read the firewall rules.
+    /// Requests the daemon's report. If that fails, the returned report has a failed step with the error. Under `sudo` it contacts the
+    /// daemon of the user who ran `sudo`, because root is only needed to read the firewall rules.
     private func daemonReport() async -> DaemonReport {
         let own = await ask { try await common.withClient($0) }
         guard own.daemon.code == HexlistError.Code.daemonUnreachable.rawValue, let invoker = Invoker.ofSudo() else { return own }
@@ -125,7 +125,7 @@ enum DoctorText {
             return ["  \(step.step.padding(to: 13))  \(lines[0])"] + lines.dropFirst().map { indent + $0 }
         }
 
-        /// Returns the parts of an advice: the arrow, the text after it, and the lines below.
+        /// Returns the parts of a piece of advice: the arrow, the text after it, and the lines below.
         func advice(_ line: String) -> [String] {
             let text = TerminalText.clean(line, columns: 300)
             let arrow = String(repeating: " ", count: isNarrow ? 2 : 9) + "→ "

@@ -99,7 +99,7 @@ struct DropRemoveCommand: AsyncParsableCommand {
                 } else {
                     try output.line("\(removed.label.shown(columns: 80)) removed.")
                 }
-                try output.flush()  // also if a later name is unknown
+                try output.flush()  // prints the removed one even if a later name is unknown
             }
         }
     }

@@ -88,6 +88,7 @@ struct IDRotateCommand: AsyncParsableCommand {
         if !output.json, let count = status.formerEnvelopes { StandardError.note(Self.note(of: count)) }
     }
 
+    /// Returns the note that is printed after a change of the identity.
     /// - Parameter count: the number of envelopes that cannot be opened any more.
     static func note(of count: Int) -> String {
         count == 1

@@ -138,6 +138,7 @@ struct PeerTrustCommand: AsyncParsableCommand {
         }
     }
 
+    /// Asks the user to compare the fingerprints of a device and of this machine.
     /// - Parameters:
     ///   - own: the fingerprint of this machine's certificate.
     ///   - name: the name of this machine.
@@ -491,7 +492,7 @@ struct PeerSetCommand: AsyncParsableCommand {
         }
     }
 
-    /// `nil` without `--route`, or if it has no valid value.
+    /// The routes given with `--route`; `nil` without that option, or if its value is not valid.
     private var routes: RouteSelection? { RouteSelection(route.joined(separator: " ")) }
 
     func run() async throws {

@@ -218,7 +218,7 @@ struct ImportCommand: AsyncParsableCommand {
         var newLinks: Int
         var respelled: Int
         var respellings: [EquivalentLinkJSON]
-        /// Number of links of the file with the address of an earlier link in it.
+        /// Number of links in the file that have the address of an earlier link in the file.
         var repeated: Int
         var refused: [BulkRefusal]
         var skipped: [SkippedJSON]

@@ -2,7 +2,7 @@ import Glibc
 import HexlistAPI
 import HexlistModel
 
-/// A question to the user before a change that cannot be undone.
+/// A question to the user before a change with a large effect, such as a deletion or the acceptance of all held hexes.
 struct Confirmation {
     /// Number of links from which a deletion must be confirmed on a terminal.
     static let linkLimit = 20
