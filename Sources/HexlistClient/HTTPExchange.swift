@@ -144,6 +144,7 @@ struct HTTPReplyBody: AsyncSequence {
 
         fileprivate init(parts: HTTPReplyParts) { self.parts = parts }
 
+        /// Returns the next chunk; `nil` at the end of the body.
         /// - Throws: `HTTPExchange.Fault.cutShort` if the connection is closed before the end of the body; other `HTTPExchange.Fault`s;
         ///   `CancellationError`.
         mutating func next() async throws -> ByteBuffer? {

@@ -19,9 +19,10 @@ struct AlertRepetitions {
     /// The last alert of each peer that the directory tracks.
     private var last: [PeerID: Alert] = [:]
 
+    /// Records an alert, unless it repeats the peer's last one on a new session.
     /// - Parameter greetedAt: the time of the session's Hello.
-    /// - Returns: `false` if the peer's last alert was on an earlier session, had the same text, and less than `repetitionInterval` has
-    ///   passed since that alert or since this session's Hello.
+    /// - Returns: whether the alert is to be recorded. `false` if the peer's last alert was on an earlier session and had the same text,
+    ///   and if less than `repetitionInterval` has passed since that alert or since this session's Hello.
     mutating func isNews(_ message: String, from peer: PeerID, on session: UInt64, greetedAt: Instant, now: Instant) -> Bool {
         if let last = last[peer], last.session != session, PeerText.areEqual(last.message, message),
             now - max(last.at, greetedAt) < Self.repetitionInterval

@@ -51,6 +51,7 @@ public struct Diagnostics: Sendable {
 
     // MARK: Addresses
 
+    /// Resolves a host name.
     /// - Returns: numeric addresses, or the reason why there are none.
     public func addresses(of name: String) async -> Result<[String], ReachFailure> {
         await node.perform { node in

@@ -12,6 +12,7 @@ struct DialBackLimits {
     var pause: Duration = .seconds(10)
     private var inProgress = 0
 
+    /// Begins a dial that a peer requested, if the limit permits it.
     /// - Returns: whether another dial may begin. If so, the caller calls `ended` after that dial.
     mutating func begin() -> Bool {
         guard inProgress < Self.atOnce else { return false }

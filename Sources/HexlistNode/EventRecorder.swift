@@ -41,6 +41,7 @@ final class EventRecorder {
         }
     }
 
+    /// Appends an event to the log of the store.
     /// - Parameter counted: the source and number of events to count as omitted if the disk reserve is reached; `nil` for an event that may
     ///   use the reserve.
     private func write(

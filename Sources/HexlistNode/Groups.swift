@@ -39,6 +39,7 @@ public struct Groups: Sendable {
         }
     }
 
+    /// Deletes a group. Its peers are not changed.
     /// - Returns: the deleted group.
     public func delete(_ name: String) async throws -> GroupView {
         try await node.perform { node in try await Self.changed(node.store.deleteGroup(GroupName.bare(name)), node) }

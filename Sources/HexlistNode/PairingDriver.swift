@@ -57,8 +57,9 @@ final class PairingDriver {
         sessionsChanged(of: peer, node)
     }
 
-    /// - Returns: whether the end of a duplicate session is postponed until the exchange on it is over. If the session ended between the
-    ///   answers of the two users, only one of them would have agreed.
+    /// Postpones the end of a duplicate session if a pairing exchange is in progress on it.
+    /// - Returns: whether the end is postponed until the exchange is over. If the session ended between the answers of the two users, only
+    ///   one of them would have agreed.
     func postponesEnd(of session: PeerSession) -> Bool {
         guard coordinator.hasExchange(on: ObjectIdentifier(session)) else { return false }
         endsAfterwards = session

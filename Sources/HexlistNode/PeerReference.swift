@@ -19,6 +19,7 @@ public struct PeerReference: Sendable {
         key = NameKey(text)
     }
 
+    /// Returns the peer that the text names.
     /// - Throws: `HexlistError` `notFound`, or `ambiguous` with the candidates.
     func resolve(among views: [PeerView]) throws(HexlistError) -> PeerView {
         let peers = views.filter { $0.isPeer && $0.uuid != nil }

@@ -210,7 +210,7 @@ final class PeerRegistry {
         }
     }
 
-    /// The card of a trusted peer; `nil` if none arrived yet.
+    /// The stored card of a trusted peer; `nil` if this machine has none yet.
     func card(of peer: PeerID) -> Card? {
         guard let record = records[peer], record.trust == .trusted, let card = record.card.flatMap({ Card(bytes: $0.bytes) }),
             card.fingerprint == record.fingerprint

@@ -67,7 +67,7 @@ struct OutboxStateText {
 
 /// Advice after a send of files.
 enum FileAdvice {
-    /// Returns one line for all trusted recipients together, and one for each other recipient that can receive the hex.
+    /// Returns the lines of advice: one for all trusted recipients together, and one for each other recipient of the hex.
     /// - Parameter areCopied: whether Hexlist has copies of the files, so that the originals may change.
     static func of(_ outcomes: [SendOutcome], areCopied: Bool) -> [String] {
         let offered = outcomes.filter { $0.files?.state.known == .offered }.map(OutboxRowExplanation.init)

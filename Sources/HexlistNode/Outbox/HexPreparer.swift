@@ -53,6 +53,7 @@ public struct HexPreparer: Sendable {
         add(hex, key: key, line: 0, at: now, to: &hexes)
     }
 
+    /// Adds the message id, digest, subject and offers of a hex to `hexes`.
     /// - Parameter hex: the hex, whose body was appended already.
     private mutating func add(_ hex: HexContent, key: String?, line: Int, at now: Int64, to hexes: inout PreparedHexes) {
         hexes.add(

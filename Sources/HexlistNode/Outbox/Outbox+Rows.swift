@@ -45,6 +45,7 @@ extension Outbox {
         _ = await eventLoop.within(time, otherwise: ()) { done in store.finishWriting { done(()) } }
     }
 
+    /// Returns a row with its hex and its offered files.
     /// - Throws: `HexlistError` `notFound`.
     public func row(_ id: Int64) async throws -> OutboxView {
         await finishWriting()
@@ -78,6 +79,7 @@ extension Outbox {
         return row
     }
 
+    /// Cancels a row. A delivered row stays delivered; only its file offers end.
     /// - Returns: the row, with `mayHaveArrived` if it was in flight.
     public func cancel(_ id: Int64) async throws -> OutboxView {
         let change = try await cancel(.ids([id]))
@@ -86,6 +88,7 @@ extension Outbox {
         return row
     }
 
+    /// Notifies the scheduler of rows that are queued again by the user.
     /// - Parameter rows: the rows before the change.
     private func rowsQueuedAgain(_ rows: [OutboxRow]) {
         let moves = rows.filter { $0.state != .queued }.map { OutboxMove(id: $0.id, peer: $0.peer, from: $0.state, to: .queued) }
@@ -114,7 +117,8 @@ extension Outbox {
         return OutboxChange(changed: changed.rows.count, passedOver: changed.passedOver, next: changed.next)
     }
 
-    /// Cancels the undelivered ones of the rows given by id, or the queued rows of a peer.
+    /// Cancels the undelivered ones of the rows given by id, or the queued rows of a peer. Of delivered rows given by id, only the file
+    /// offers end.
     /// - Throws: `HexlistError` `notFound` if a row given by id does not exist; nothing is changed then.
     public func cancel(_ selection: OutboxSelection) async throws -> OutboxChange {
         let live = deliveries.rowsInFlight

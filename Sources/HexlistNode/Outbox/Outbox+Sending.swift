@@ -112,6 +112,7 @@ extension Outbox {
         }
     }
 
+    /// Returns the contact information of the recipients.
     /// - Throws: `badRequest` or `notFound` if hexes cannot be sent to one of the peers.
     func recipients(_ peers: [PeerID]) throws -> [PeerContact] { try withNode { try $0.peerList.recipients(peers) } }
 

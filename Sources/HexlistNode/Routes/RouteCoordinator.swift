@@ -40,6 +40,7 @@ final class RouteCoordinator {
 
     // MARK: Life cycle
 
+    /// Starts the configured routes and the sender.
     /// - Parameter stored: the postings and conflicts that earlier runs of the daemon stored.
     func start(_ stored: RouteSender.Stored, _ node: isolated Node) {
         configure(node.configuration.routes.list, node)

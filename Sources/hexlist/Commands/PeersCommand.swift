@@ -125,6 +125,7 @@ struct PeersListCommand: AsyncParsableCommand {
         for peer in listed where peer.isTwice { StandardError.note(PeersText.twice(peer)) }
     }
 
+    /// Returns the row of a peer in the list.
     /// - Parameter hasKinds: whether a listed peer is not a Hexlist peer, so that the kinds are shown.
     private func row(_ peer: PeerView, hasKinds: Bool) -> [Table.Cell] {
         let state: Table.Cell

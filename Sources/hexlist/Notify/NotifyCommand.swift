@@ -229,7 +229,7 @@ private struct LastNotifiedEvent {
 
     init(_ paths: HexlistPaths, _ hexes: NotifiedHexes) { self.init(paths, file: hexes == .held ? "notified-requests" : "notified") }
 
-    /// - Parameter file: the name of the file.
+    /// - Parameter file: the name of the file in the runtime folder.
     init(_ paths: HexlistPaths, file: String) { path = HexlistPaths.join(HexlistPaths.folder(of: paths.socket), file) }
 
     /// Whether the file was written less than this many seconds ago, by the wall clock.

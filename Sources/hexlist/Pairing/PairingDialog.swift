@@ -166,7 +166,7 @@ final class PairingDialog {
     /// Time after which unanswered questions after a pairing mean no.
     private static let questionPatience = Duration.seconds(120)
 
-    /// Asks whether the peer is a reinstalled machine, and whether both machines belong to the user.
+    /// Asks whether the peer is a known machine that was reinstalled, and whether both machines belong to the user.
     /// - Returns: `false` if there is nothing to ask: without a terminal, or if the answers are known.
     private func askQuestions() async -> Bool {
         guard isInteractive, !output.json, let paired, let peers = try? await client.peers(all: true),
