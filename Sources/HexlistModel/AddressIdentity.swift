@@ -1,17 +1,17 @@
 /// The identity of a link's address: a normalized form that is equal for addresses of the same page (Docs/Files.md, "Equal addresses").
-/// Only for comparison; the address is stored, shown and opened as it was received. A change of these rules requires a new
-/// `SearchDocument.format`.
+/// It is used only for comparison; the address is stored, shown and opened as it was received. After a change of these rules, increase
+/// `SearchDocument.format`, so that the search index is rebuilt.
 ///
-/// Normalizes addresses with the schemes of `defaultPorts`. Of any other address only the scheme is changed to lower case. Works on bytes,
-/// takes time proportional to the length plus the sorting of parameters, and never fails: an invalid part is kept as it is.
+/// Addresses with the schemes of `defaultPorts` are normalized. For other schemes, only the scheme is changed to lower case. Normalization
+/// never fails, because invalid parts are kept unchanged. Its time is proportional to the length, plus the sorting of the query parameters.
 public enum AddressIdentity {
     private static let defaultPorts: [(scheme: String, port: String)] = [
         ("https", "443"), ("http", "80"), ("ftp", "21"), ("wss", "443"), ("ws", "80"),
     ]
-    /// Query parameters that identify a visitor or a campaign, not a page: complete names, and prefixes of names.
+    /// Names of query parameters that identify a visitor or a campaign, not a page. `trackerPrefixes` has prefixes of such names.
     private static let trackers = ["fbclid", "gclid", "igshid"].map { Array($0.utf8) }
     private static let trackerPrefixes = ["utm_", "mc_"].map { Array($0.utf8) }
-    /// The beginning of a text fragment, which names a passage of the page.
+    /// The delimiter before a text directive: `#:~:text=word` makes a browser scroll to a passage of the page.
     private static let textDirective = Array(":~:".utf8)
 
     public static func of(_ address: String) -> [UInt8] { of(Array(address.utf8)) }
@@ -51,7 +51,7 @@ public enum AddressIdentity {
         }
         var port = host[host.endIndex...]
         let closing = host.lastIndex(of: UInt8(ascii: "]")) ?? host.startIndex
-        // An authority with several colons is invalid and kept.
+        // An authority with several colons is invalid and is treated as a host without a port.
         if let colon = host[closing...].firstIndex(of: UInt8(ascii: ":")), !host[(colon + 1)...].contains(UInt8(ascii: ":")) {
             port = host[(colon + 1)...]
             host = host[..<colon]
@@ -68,7 +68,7 @@ public enum AddressIdentity {
         identity += port
     }
 
-    /// Appends a path without the segments `.` and `..`; `/` for an empty path.
+    /// Appends a path with its segments `.` and `..` resolved. An empty path becomes `/`.
     private static func append(path: ArraySlice<UInt8>, to identity: inout [UInt8]) {
         let slash = UInt8(ascii: "/")
         guard !path.isEmpty else { return identity.append(slash) }
@@ -106,7 +106,8 @@ public enum AddressIdentity {
         }
     }
 
-    /// Appends a fragment that names a page of its own, as `#!` and `#/` do. Any other fragment is a position in the page.
+    /// Appends a fragment that begins with `!` or `/`, up to a text directive: single-page applications use such fragments as addresses of
+    /// pages. Omits any other fragment, because it is a position in the page.
     private static func append(fragment: ArraySlice<UInt8>, to identity: inout [UInt8]) {
         guard let first = fragment.first, first == UInt8(ascii: "!") || first == UInt8(ascii: "/") else { return }
         var encoded: [UInt8] = []
@@ -117,8 +118,8 @@ public enum AddressIdentity {
         identity += encoded[..<end]
     }
 
-    /// Appends bytes in one form of percent-encoding (RFC 3986, 6.2.2): escapes of unreserved characters are decoded, all other escapes get
-    /// capital digits, and bytes that are not printable ASCII are escaped.
+    /// Appends bytes in the normalized form of percent-encoding (RFC 3986, 6.2.2): escapes of unreserved characters are decoded, all other
+    /// escapes get capital digits, and bytes that are not printable ASCII are escaped.
     private static func appendEncoded(_ bytes: ArraySlice<UInt8>, to identity: inout [UInt8]) {
         var index = bytes.startIndex
         while index < bytes.endIndex {

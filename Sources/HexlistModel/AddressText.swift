@@ -1,7 +1,7 @@
 /// A network address that a user typed instead of a peer's name: `192.168.7.20`, `fe80::20%eth0`, `[fd00::20]:24391`, `ada.corp.example`,
 /// `ada:25000`.
 public struct AddressText: Sendable, Equatable {
-    /// The text as it is written to the configuration.
+    /// The text as the user typed it, which is also its form in the setting `peers`.
     public let text: String
     /// The address or host name without brackets and port.
     public let host: String
@@ -34,7 +34,7 @@ public struct AddressText: Sendable, Equatable {
 
     private static func isName(_ text: Substring) -> Bool {
         let labels = text.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
-        let ofName = labels.last?.isEmpty == true ? labels.dropLast() : labels[...]  // the final dot of an absolute name
+        let ofName = labels.last?.isEmpty == true ? labels.dropLast() : labels[...]  // without the empty label after a final dot
         return !ofName.isEmpty && text.utf8.count <= 253
             && ofName.allSatisfy { label in
                 (1...63).contains(label.count) && label.allSatisfy { ASCII.isAlphanumeric($0) || "-_".utf8.contains($0) || $0 >= 0x80 }

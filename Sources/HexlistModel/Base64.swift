@@ -22,7 +22,7 @@ public enum Base64 {
         bytes.reserveCapacity(count)
         var bits: UInt32 = 0
         var bitCount = 0
-        // The digits without the padding, whose number follows from `count`.
+        // Only the digits, without the padding. Their number follows from `count`.
         for character in text.utf8.prefix((4 * count + 2) / 3) {
             guard let value = value(of: character) else { return nil }
             bits = bits << 6 | UInt32(value)
@@ -36,7 +36,7 @@ public enum Base64 {
         return bytes
     }
 
-    /// The length of the text of `count` bytes.
+    /// Returns the length in bytes of the Base64 text for `count` bytes, including the padding.
     public static func textBytes(of count: Int) -> Int { (count + 2) / 3 * 4 }
 
     private static func value(of character: UInt8) -> UInt8? {

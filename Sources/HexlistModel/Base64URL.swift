@@ -21,7 +21,8 @@ public enum Base64URL {
         return String(decoding: text, as: UTF8.self)
     }
 
-    /// Parses the only text that `encode` returns for the result; `nil` for any other text. The bits after the last byte have to be zero.
+    /// Decodes a text that `encode` returned. Returns `nil` for other characters, padding, an impossible length, or unused bits that are
+    /// not zero.
     public static func decode(_ text: some Sequence<UInt8>) -> [UInt8]? {
         var bytes: [UInt8] = []
         var number: UInt32 = 0

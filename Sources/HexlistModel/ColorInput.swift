@@ -21,7 +21,8 @@ public enum ColorInput {
         HexlistError(.badRequest, "Unknown colour `\(TerminalText.clean(text, columns: 40))`.", hint: hint)
     }
 
-    /// Returns the six hexadecimal digits of a colour. Three digits are doubled as in CSS; `nil` for any other text.
+    /// Returns the six hexadecimal digits of a colour; three digits are doubled as in CSS (`0af` becomes `00aaff`). Returns `nil` for any
+    /// other text.
     private static func digits(_ text: Substring) -> String? {
         guard text.utf8.count == 3 || text.utf8.count == 6, text.utf8.allSatisfy({ $0 < 0x80 }), text.allSatisfy(\.isHexDigit) else {
             return nil

@@ -9,13 +9,13 @@ public enum DeliveryResult: Sendable, Equatable {
     case duplicate(of: ReceiptStatus)
     /// The peer did not store the hex. If the code is temporary, the sender may try again after `retryAfter` seconds.
     case refused(RefusalCode, message: String = "", retryAfter: Int? = nil)
-    /// The app of a device confirmed the hex. It is unknown whether it is durable there. Never the result of a received hex.
+    /// The app of a LocalSend device confirmed the hex. It is unknown whether the device stored it durably. Only for sent hexes.
     case delivered(note: String?)
-    /// The hex was not delivered to a device, and is not sent again unless the user asks for it. The state is `.rejected` or `.failed`.
-    /// Never the result of a received hex.
+    /// A LocalSend device did not get the hex, which is not sent again unless the user asks for it. The new state of the row is `.rejected`
+    /// or `.failed`. Only for sent hexes.
     case undelivered(OutboxState, code: String, message: String)
 
-    /// Converts the status in a receipt.
+    /// Creates the result from the status in a receipt.
     /// - Parameter of: if `status` is `.duplicate`, the status with which the peer stored the hex earlier; `nil` if the peer runs an older
     ///   version.
     public init(_ status: ReceiptStatus, of: ReceiptStatus?) {

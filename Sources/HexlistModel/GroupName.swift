@@ -4,7 +4,7 @@ public enum GroupName {
     public static let bytes = 64
     private static let mark = UInt8(ascii: "@")
 
-    /// Whether a text begins with `@`, so that it is a group and not a peer.
+    /// Whether a text begins with `@`, and therefore names a group and not a peer.
     public static func isMarked(_ text: String) -> Bool { text.utf8.first == mark }
 
     /// Returns the name without a leading `@`.

@@ -35,7 +35,7 @@ public struct TextSlice: Hashable, Sendable {
 public struct LinkContent: Hashable, Sendable {
     public var url: TextSlice
     public var linkDescription: TextSlice
-    /// The service's name: normalized if the service is known (T13), `Unknown` if the link has none.
+    /// The service's name: the canonical spelling of a known `Service`, the received text of any other, or `Unknown` if the link has none.
     public var service: TextSlice
     /// Unknown members as a JSON object, `{"a":1}`; empty if there are none.
     public var extra: TextSlice
@@ -79,7 +79,7 @@ public struct ChildContent: Hashable, Sendable {
 /// Every slice must be valid UTF-8 and inside its buffer. All code that creates a `HexContent` guarantees this. For slices out of bounds,
 /// `withBytes` returns an empty text instead of trapping.
 public struct HexContent: Sendable {
-    /// The received JSON, which contains the texts without escapes; empty if the hex was not read from JSON.
+    /// The received JSON, of which texts without escapes are slices; empty if the hex was not read from JSON.
     public var frame: [UInt8]
     public var arena: [UInt8]
     public var senderUUID: TextSlice = .empty
@@ -99,7 +99,7 @@ public struct HexContent: Sendable {
     public init(frame: [UInt8] = [], arena: [UInt8] = []) {
         self.frame = frame
         self.arena = arena
-        // Set here and not by default values in the declarations, because other modules would then call a function for each default value.
+        // Assigned in the initializer, which is inlinable. A default value in each declaration would cost other modules a function call.
         links = []
         children = []
         childLinks = []
@@ -153,7 +153,7 @@ public struct HexContent: Sendable {
         return childLinks[children[child].links]
     }
 
-    /// Returns an inner hex and its descendants as a separate content. It shares the bytes of the texts with this one.
+    /// Returns an inner hex and its descendants as a content of their own. Both contents share the buffers of the texts.
     public func subtree(_ index: Int) -> HexContent {
         let top = children[index]
         var tree = HexContent(frame: frame, arena: arena)
@@ -196,11 +196,12 @@ public struct HexContent: Sendable {
         return levels.max() ?? 1
     }
 
-    /// Bytes that a hex and a link take in memory or in the store in addition to their texts.
+    /// Bytes that each hex and each link need in memory or in the store, in addition to their texts.
     private static let hexBytes = 512
     private static let linkBytes = 64
 
-    /// Returns an upper bound of the memory and storage for the hex: its frame, the changed texts, and the overhead of all links and hexes.
+    /// Returns an upper bound, in bytes, of the memory and storage for the hex: its frame, the texts in the arena, and the overhead of all
+    /// links and hexes.
     /// - Parameter bytes: the length of the frame.
     public func weight(frame bytes: Int) -> Int { bytes + arena.count + allLinkCount * Self.linkBytes + hexCount * Self.hexBytes }
 

@@ -34,7 +34,8 @@ public struct IPAddress: Hashable, Sendable {
         }
     }
 
-    /// - Parameter host: an address, possibly with a zone, which is ignored.
+    /// Parses an address and ignores its zone.
+    /// - Parameter host: an address with an optional zone, such as `fe80::1%eth0`.
     public init?(ofHost host: String) {
         guard let address = Self.withZone(host)?.address else { return nil }
         self = address
@@ -82,8 +83,8 @@ public struct IPAddress: Hashable, Sendable {
     public var isNoHost: Bool { isMulticast || (four.map { $0 >> 24 == 0 || $0 == .max } ?? (bits == 0)) }
 
     /// Whether the address belongs to a host of the Internet. False for all special networks (IANA's special-purpose registries): loopback,
-    /// link-local, private, documentation, benchmarks, multicast and reserved ones. An IPv6 address with an IPv4 address in it is public if
-    /// it translates to a public one (64:ff9b::/96); tunnels (2002::/16, 2001::/32) are not.
+    /// link-local, private, documentation, benchmarking, multicast and reserved ones. A NAT64 address (64:ff9b::/96) is public if the IPv4
+    /// address in it is public. Addresses of tunnels (6to4 2002::/16, Teredo 2001::/32) are not public.
     public var isPublic: Bool {
         guard isIPv6 else {
             return !isNoHost && !isLoopback && !isLinkLocal && !isPrivate
@@ -135,7 +136,7 @@ extension IPAddress: CustomStringConvertible {
 
 // Parsers and formatter of the two notations. `LinkHost` also uses them for the hosts of links.
 extension IPAddress {
-    /// - Parameter bytes: a dotted IPv4 address such as `192.0.2.1`: four numbers up to 255, without leading zeros.
+    /// Parses an IPv4 address in dotted form, such as `192.0.2.1`: four numbers up to 255, without leading zeros.
     static func four(_ bytes: some Collection<UInt8>) -> UInt32? {
         var address: UInt32 = 0
         var (ended, octet, digits) = (0, UInt32(0), 0)
@@ -154,7 +155,7 @@ extension IPAddress {
         return digits > 0 && ended == 3 ? address << 8 | octet : nil
     }
 
-    /// - Parameter bytes: an IPv6 address such as `2001:db8::1` or `::ffff:192.0.2.1`, without brackets and zone.
+    /// Parses an IPv6 address such as `2001:db8::1` or `::ffff:192.0.2.1`, without brackets and zone.
     static func six(_ bytes: some Collection<UInt8>) -> UInt128? {
         let colon = UInt8(ascii: ":")
         var rest = bytes[...]
@@ -193,7 +194,7 @@ extension IPAddress {
     }
 
     /// Formats eight groups in lower case. The first longest run of two or more zero groups becomes `::`. The last 32 bits are never
-    /// dotted.
+    /// written as a dotted IPv4 address.
     static func text(ofSix bits: UInt128) -> String {
         let pieces = (1...8).map { UInt16(truncatingIfNeeded: bits >> (128 - 16 * $0)) }
         var longest = 0..<0

@@ -1,5 +1,6 @@
 /// Parses the host of a link as browsers do (WHATWG URL, "host parsing"). Accepts only hosts that all programs interpret in the same way.
 enum LinkHost {
+    /// Returns the host in ASCII and lower case, without the port; an IPv6 address keeps its brackets.
     /// - Parameter authority: the part of the link between `//` and the path.
     static func ascii(ofAuthority authority: ArraySlice<UInt8>) throws(LinkFault) -> String {
         guard !authority.isEmpty else { throw .noHost }
@@ -26,8 +27,7 @@ enum LinkHost {
         return try name(host)
     }
 
-    /// Maximum bytes of a host name without its final dot, and of one label (RFC 1035, 2.3.4). They apply to the link and to its ASCII
-    /// form.
+    /// Maximum bytes of a host name without its final dot, and of one label (RFC 1035, 2.3.4), both as written in the link and in ASCII.
     private static let nameBytes = 253
     private static let labelBytes = 63
 
@@ -39,8 +39,8 @@ enum LinkHost {
         let isAbsolute = labels.last == ""
         let name = labels.joined(separator: ".")
         guard name.utf8.count - (isAbsolute ? 1 : 0) <= nameBytes, name != "." else { throw .host }
-        // Browsers interpret a host whose last label is a number as an IPv4 address in one of several notations. Only the usual one is
-        // accepted.
+        // Browsers interpret a host whose last label is a number as an IPv4 address, which has several notations. Only four decimal
+        // numbers, as in `192.0.2.1`, are accepted.
         if let last = labels.last(where: { !$0.isEmpty }), isNumber(last) {
             guard IPAddress.four(name.utf8) != nil else { throw .host }
         }
@@ -62,8 +62,8 @@ enum LinkHost {
         return String(decoding: lowered, as: UTF8.self)
     }
 
-    /// Encodes a label with non-ASCII letters (RFC 3490, `xn--`). Accepts only letters and digits that browsers use unchanged: not those
-    /// that they map (capitals, full-width forms, ligatures), compose with other characters, or join with invisible ones.
+    /// Encodes a label with non-ASCII letters (RFC 3490, `xn--`). Accepts only letters and digits that browsers use unchanged. Refuses
+    /// characters that browsers replace (capitals, full-width forms, ligatures) or compose with others, and invisible joiners.
     private static func international(_ bytes: ArraySlice<UInt8>) throws(LinkFault) -> String {
         let scalars = Array(String(decoding: bytes, as: UTF8.self).unicodeScalars)
         for scalar in scalars {

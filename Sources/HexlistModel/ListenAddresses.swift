@@ -1,4 +1,4 @@
-/// The addresses on which a daemon listens, as the setting `listen` names them.
+/// The addresses on which a daemon listens: the value of the setting `listen`.
 package struct ListenAddresses: Sendable {
     private let addresses: [IPAddress]
 

@@ -4,8 +4,7 @@
 /// space become one space. Default-ignorable scalars, such as joiners, variation selectors and direction marks, are removed. Canonically
 /// equivalent texts are equal. Letters that only look alike remain different.
 public struct NameKey: Hashable, Sendable {
-    /// Maximum UTF-8 bytes of a name with a key. Comparing strings takes quadratic time for hostile text, so longer names are not
-    /// supported.
+    /// Maximum UTF-8 bytes of a name. A longer name has no key, because comparing strings takes quadratic time for hostile text.
     public static let bytes = ProtocolLimits.nameBytes
 
     let text: String
@@ -22,7 +21,7 @@ public struct NameKey: Hashable, Sendable {
         text = String(key)
     }
 
-    /// Whether this is the key of `name`. Faster than creating the other key, because it stops at the first difference. Searches compare
+    /// Whether `name` has this key. Faster than creating the key of `name`, because it stops at the first difference. Searches compare
     /// thousands of names.
     public func isKey(of name: String) -> Bool { name.utf8.count <= Self.bytes && isKey(of: name.unicodeScalars) }
 
@@ -30,8 +29,8 @@ public struct NameKey: Hashable, Sendable {
     func isKey(of name: some Sequence<Unicode.Scalar>) -> Bool {
         var wanted = text.utf8.makeIterator()
         var isSame = true
-        // If the key is ASCII, scalars are compared one by one. After folding, only two non-ASCII scalars are canonically equivalent to an
-        // ASCII character; `plain` replaces them.
+        // If the key is ASCII, scalars are compared one by one. `plain` replaces the only two non-ASCII scalars that, after folding, are
+        // canonically equivalent to an ASCII character.
         let isASCII = text.utf8.allSatisfy { $0 < 0x80 }
         var folded = String.UnicodeScalarView()
         var room = isASCII ? 0 : text.unicodeScalars.count * Self.longestDecomposition
@@ -40,7 +39,7 @@ public struct NameKey: Hashable, Sendable {
                 let plain = scalar == "\u{37E}" ? ";" : scalar == "\u{1FEF}" ? "`" : scalar
                 isSame = wanted.next().map { UInt32($0) == plain.value } ?? false
             } else {
-                // A name with more scalars than the initial `room` remains longer than the key, even after composition.
+                // `room` began as the maximum number of scalars that can compose to the key. A name with more scalars has another key.
                 isSame = room > 0
                 room -= 1
                 folded.append(scalar)
@@ -54,7 +53,7 @@ public struct NameKey: Hashable, Sendable {
     /// Maximum number of scalars in a canonical decomposition, in any version of Unicode.
     private static let longestDecomposition = 4
 
-    /// - Parameter body: called for each scalar of the normalized name; returns `false` to stop.
+    /// Normalizes a name and passes it to `body` scalar by scalar, until `body` returns `false`.
     private static func fold(_ name: some Sequence<Unicode.Scalar>, _ body: (Unicode.Scalar) -> Bool) {
         var (isBetweenWords, isEmpty) = (false, true)
         for scalar in name {

@@ -1,4 +1,4 @@
-/// A hex in the outbox for one peer, with its body.
+/// An outbox row to be sent: one hex for one peer, with its JSON.
 public struct OutgoingHex: Sendable, Equatable {
     /// The ID of the outbox row. Rows are delivered in the order of their IDs.
     public var id: Int64
@@ -29,7 +29,7 @@ public struct OutgoingBatch: Sendable, Equatable {
 public struct RowResult: Sendable, Equatable {
     public var id: Int64
     public var result: DeliveryResult
-    /// Whether this is the first temporary refusal since a row was last sent. The refusals of later rows are only its consequence
+    /// Whether this is the first temporary refusal since a row was last sent. The peer refuses the rows after it only to keep them in order
     /// (`RefusalOrder`).
     public var isFirstRefused = false
 

@@ -2,7 +2,7 @@
 public enum OutboxWait: String, Sendable, CaseIterable {
     /// The peer is offline.
     case peer
-    /// The peer is offline, and no route takes the row at the moment.
+    /// The peer is offline, and the row could not be posted on any route so far.
     case route
     /// The row was posted on a route, and the peer has not confirmed it.
     case receipt

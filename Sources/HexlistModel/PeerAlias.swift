@@ -9,7 +9,7 @@ public enum PeerAlias {
     public static func made(of name: String, for peer: PeerID, isTaken: (NameKey) -> Bool) -> String {
         func isFree(_ alias: String) -> Bool { NameKey(alias).map { !isTaken($0) } ?? false }
         let plain = PeerName.line(String(PeerName.line(name).unicodeScalars.filter { $0 != "\u{FFFD}" }))
-        // Announced names are limited in length, and so is this alias, because people read and type it.
+        // The alias has the same length limit as announced names, because people read and type it.
         if plain.utf8.count <= PeerName.displayBytes, fault(plain, of: peer) == nil, isFree(plain) { return plain }
         let base = NameKey(plain) == nil ? "peer" : PeerName.line(PeerName.cut(plain, bytes: PeerName.displayBytes))
         var alias = "\(base) \(peer.shortID)"
@@ -39,8 +39,8 @@ public enum PeerAlias {
         return nil
     }
 
-    /// Whether a text could be mistaken for the display name of a peer without an alias (`PeerDisplayName`), because it ends in a trust in
-    /// parentheses or in eight hexadecimal digits.
+    /// Whether a text could be mistaken for the display name of a peer without an alias (`PeerDisplayName`): it ends in a trust or kind in
+    /// parentheses, such as `(blocked)`, or in eight hexadecimal digits other than the peer's own short UUID.
     private static func readsAsLabel(_ text: String, of peer: PeerID) -> Bool {
         let words = text.utf8.map(ASCII.lowercased).split(separator: UInt8(ascii: " "))
         guard let last = words.last else { return false }

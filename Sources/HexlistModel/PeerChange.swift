@@ -2,12 +2,12 @@
 public struct PeerChange: Sendable, Equatable {
     public enum Alias: Sendable, Equatable {
         case unchanged
-        /// `nil` removes the alias.
+        /// Sets the alias, or removes it if the value is `nil`.
         case set(String?)
     }
 
     public var alias: Alias
-    /// `nil` for no change.
+    /// The treatment of hexes from the peer; `nil` for no change.
     public var receive: PeerReceive?
     /// Whether desktop notifications are shown for hexes of the peer; `nil` for no change.
     public var notify: Bool?

@@ -6,7 +6,7 @@
 ///     Bob 0C6F1B22 (stranger)   a name
 ///     0C6F1B22 (stranger)       no name
 ///     "Anna" 10.0.0.7 (guest)   a guest, which has neither alias nor trust
-///     iPhone (drop)             a drop token, likewise
+///     iPhone (drop)             a drop token, which has neither
 public struct PeerDisplayName: Sendable, Equatable {
     /// The peer's UUID; `nil` if its announcement has none.
     public var uuid: String?
@@ -28,13 +28,13 @@ public struct PeerDisplayName: Sendable, Equatable {
         self.init(uuid: peer.description, name: name, alias: alias, trust: kind.hasKey ? trust.rawValue : kind.rawValue)
     }
 
-    /// Whether the peer is a guest or a drop token. This machine or its user gave it its name, which is shown without UUID.
+    /// Whether the peer is a guest or a drop token. Their names come from this machine or its user, and are shown without UUID.
     private var hasNoKey: Bool { PeerKind.allCases.contains { !$0.hasKey && $0.rawValue == trust } }
 
     public enum Detail: Sendable {
-        /// The form in the table above.
+        /// The form in the table of `PeerDisplayName`.
         case short
-        /// The form in the table without the trust, for sentences that state the trust themselves.
+        /// The form in the table of `PeerDisplayName`, but without the trust, for sentences that state it themselves.
         case named
         /// The short UUID and the trust are always included, for decisions about trust.
         case full
@@ -66,7 +66,7 @@ public struct PeerDisplayName: Sendable, Equatable {
             if cut(head, columns - tail.utf8.count).utf8.elementsEqual(head.utf8) { return head + tail }
         }
         let tail = tail(detail, hasID: true)
-        // The complete UUID is not counted as columns.
+        // A complete UUID does not reduce the columns of the name.
         let room = detail == .whole ? columns : columns - tail.utf8.count
         return head.isEmpty ? String(tail.dropFirst()) : cut(head, room) + tail
     }

@@ -11,7 +11,8 @@ public enum PeerKind: String, CaseIterable, Sendable {
     /// to it.
     case drop
 
-    /// Whether such a peer proves a key, so that it can be trusted and sent to. The others only send.
+    /// Whether peers of this kind prove a key, so that they can be trusted and hexes can be sent to them. Peers of the other kinds only
+    /// send.
     public var hasKey: Bool {
         switch self {
         case .hexlist, .localsend: true

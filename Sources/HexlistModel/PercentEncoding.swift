@@ -5,8 +5,9 @@ public enum PercentEncoding {
         encode(text) { ASCII.isAlphanumeric($0) || "-._~".utf8.contains($0) }
     }
 
-    /// Percent-encodes the bytes of a text's UTF-8 that are not printable ASCII characters, and others. Existing escapes stay.
-    /// - Parameter others: printable characters to encode as well.
+    /// Percent-encodes all bytes of a text's UTF-8 that are not printable ASCII, and the characters in `others`. Existing escapes are not
+    /// changed.
+    /// - Parameter others: printable ASCII characters to encode as well.
     public static func encodeUnprintable(_ text: some StringProtocol, and others: StaticString = "") -> String {
         encode(text) { byte in
             (0x21...0x7E).contains(byte) && !UnsafeBufferPointer(start: others.utf8Start, count: others.utf8CodeUnitCount).contains(byte)

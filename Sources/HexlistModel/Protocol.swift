@@ -36,7 +36,7 @@ public enum Trust: String, Sendable, CaseIterable {
 public enum ReceivePolicy: String, Sendable, CaseIterable {
     /// Hexes of strangers are stored outside the inbox, limited by a quota, until the user trusts the sender or accepts the hex.
     case held
-    /// Hexes of strangers are stored in the inbox, with the same quota per day.
+    /// Hexes of strangers are stored in the inbox. The quotas of `held` limit them per day.
     case everyone
     /// Hexes of strangers are refused with `notAccepting`.
     case trusted
@@ -71,7 +71,7 @@ public enum ProtocolLimits {
     public static let messageBytes = 512
     public static let nameBytes = 256
     public static let wordBytes = 64
-    /// Bytes of a card in base64.
+    /// Length in bytes of a peer's card in base64.
     public static let cardTextBytes = 1_840
     /// Maximum elements of a list in a `Hello`. The decoder ignores further ones.
     public static let helloElements = 64
@@ -92,7 +92,8 @@ public enum ProtocolLimits {
     public static let sessionWeight = 16 << 20
     public static let strangersWeight = 16 << 20
     public static let allSessionsWeight = 64 << 20
-    /// Weight that is reserved for each trusted peer, so that other peers cannot block it. Enough for a few hexes per transaction.
+    /// Weight of waiting hexes that each trusted peer may have even if `allSessionsWeight` is reached, so that other peers cannot block it.
+    /// Enough for a few hexes per transaction.
     public static let peerWeight = 256 << 10
     /// Maximum database rows (hexes and links) of one batch, unless a single hex has more. A transaction combines up to four batches
     /// (`WriteQueue`), so that no session waits for the rows of all others.

@@ -13,7 +13,8 @@ public struct RefusalOrder<Reason: Sendable>: Sendable {
     /// Whether hexes are being refused.
     public var isRefusing: Bool { refusing != nil }
 
-    /// Returns the reason to refuse a hex; `nil` if it may be accepted. If the hex was refused before, refusing ends.
+    /// Returns the reason to refuse a hex; `nil` if it may be accepted. If this hex was refused before, it may be accepted, and refusing
+    /// ends.
     ///
     /// At most 4 096 IDs of refused hexes are remembered (128 KiB), which is more than a well-behaved sender has in flight.
     public mutating func reason(toRefuse id: MessageID?) -> Reason? {

@@ -40,7 +40,7 @@ public enum RouteSelection: Sendable, Equatable {
         }
     }
 
-    /// Whether a text is a name for a route: 1 to 32 letters, digits, `-` and `_`, and none of the words.
+    /// Whether a text is a valid name of a route: 1 to 32 letters, digits, `-` and `_`, but not `any` or `none`.
     public static func isName(_ text: String) -> Bool {
         (1...32).contains(text.utf8.count) && text != anyWord && text != noneWord
             && text.utf8.allSatisfy { ASCII.isAlphanumeric($0) || "-_".utf8.contains($0) }

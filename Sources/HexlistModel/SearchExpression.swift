@@ -1,7 +1,7 @@
 /// A parsed search, such as `words "a phrase" pref* -without one OR other host:example.org tag:db is:unread`: clauses that must all be
 /// true.
 public struct SearchExpression: Equatable, Sendable {
-    /// Terms of which at least one must be true, or, if the clause is excluded, its only term must be false.
+    /// One condition of a search. At least one of its terms must be true. An excluded clause has a single term, which must be false.
     public struct Clause: Equatable, Sendable {
         public var terms: [SearchTerm]
         public var isExcluded: Bool
@@ -28,8 +28,8 @@ public struct SearchExpression: Equatable, Sendable {
     public static let bytes = 1_000
     public static let count = 32
 
-    /// Parses a search. `OR` in capitals joins the terms on both sides, and a `-` directly before a term excludes it. Words with a colon
-    /// that is not one of the known filters are searched as text.
+    /// Parses a search. `OR` in capitals joins the terms on both sides, and a `-` directly before a term excludes it. A word with a colon
+    /// is a filter only if it begins with the name of one, such as `host:`; otherwise it is searched as text.
     /// - Throws: `.badRequest` if the search is empty or too long, or has an invalid filter.
     public init(parsing text: String) throws(HexlistError) {
         guard text.utf8.count <= Self.bytes else {
@@ -80,8 +80,9 @@ public struct SearchExpression: Equatable, Sendable {
             hint: "OR joins words, phrases and filters; it does not join excluded words or `is:`.")
     }
 
-    /// Removes an `OR` that follows a clause and precedes another term. Any other `OR` is a word.
-    /// - Throws: `.badRequest` after an excluded clause.
+    /// Removes a leading `OR` if it follows a clause and precedes another term. Any other `OR` is a word.
+    /// - Returns: whether an `OR` was removed.
+    /// - Throws: `.badRequest` if the clause is excluded.
     private static func takeOR(_ rest: inout Substring.UnicodeScalarView, after clause: Clause?) throws(HexlistError) -> Bool {
         guard let clause, isOR(rest) else { return false }
         guard !clause.isExcluded else { throw notJoined("An excluded word") }

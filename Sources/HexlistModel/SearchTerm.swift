@@ -7,14 +7,14 @@ public enum SearchTerm: Equatable, Sendable {
     /// The colour of the hex, as `#RRGGBB`.
     case color(String)
     case service(String)
-    /// A tag of a link, or of the hex itself. Compared as a whole, without case.
+    /// A tag of a link, or of the hex itself. Compared as a whole, ignoring case.
     case tag(String)
-    /// The sender, as a PEER argument. The caller of the store resolves it.
+    /// The sender as the user typed it: an alias, name or UUID. The caller finds the peer before it searches the store.
     case from(String)
     /// A link of My Hexlist that is marked as dead.
     case dead
 
-    /// A term, or a condition for the whole search.
+    /// The result of parsing one term: a term, or a condition for the whole search.
     enum Parsed {
         case term(SearchTerm)
         case unread(Bool)
@@ -22,7 +22,7 @@ public enum SearchTerm: Equatable, Sendable {
 
     private static let filters = ["host", "color", "colour", "service", "tag", "from"]
 
-    /// Parses the first term of a text that does not begin with white space.
+    /// Parses the first term of `rest` and removes it. `rest` must not begin with white space.
     static func parse(_ rest: inout Substring.UnicodeScalarView) throws(HexlistError) -> Parsed {
         let name = String(rest.prefix { $0.isASCII && $0.properties.isAlphabetic }).lowercased()
         if name == "is" {
@@ -54,7 +54,7 @@ public enum SearchTerm: Equatable, Sendable {
         }
     }
 
-    /// Parses a word or a quoted phrase. If an asterisk directly follows, the last word is a prefix.
+    /// Parses a word or a quoted phrase, and removes it from `rest`. If an asterisk directly follows, the last word is a prefix.
     private static func value(_ rest: inout Substring.UnicodeScalarView) -> (String, isPrefix: Bool) {
         guard rest.first == "\"" else {
             var word = rest.prefix { !$0.properties.isWhitespace }

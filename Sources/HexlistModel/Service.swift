@@ -1,4 +1,4 @@
-/// The names of services that Hexlist knows for links. Links with other service names keep them unchanged.
+/// The web services that Hexlist recognises in links, with their names. Links with the name of another service keep it unchanged.
 public enum Service: String, Sendable, CaseIterable {
     case unknown = "Unknown"
     case dropbox = "Dropbox"

@@ -1,4 +1,4 @@
-/// Cleans untrusted text, such as that of peers, for terminals and logs.
+/// Cleans untrusted text, such as names of peers, for terminals and logs.
 public enum TerminalText {
     /// Returns the text as one printable line: tabs and line breaks become spaces, other characters that are not displayable become U+FFFD.
     public static func clean(_ text: some StringProtocol) -> String {

@@ -1,5 +1,5 @@
-/// The server and the resource of an `http` or `https` link, as a request needs them. Only links whose host all programs read in the same
-/// way (`LinkTarget`) have one.
+/// The server and the resource of an `http` or `https` link, in the parts that an HTTP request needs. Created only for links that
+/// `LinkTarget` accepts, whose host all programs interpret in the same way.
 public struct WebTarget: Sendable, Equatable {
     public var isTLS: Bool
     /// The host in ASCII, in lower case; an IPv6 address without brackets.
@@ -25,7 +25,7 @@ public struct WebTarget: Sendable, Equatable {
         resource = Self.resource(rest[authority.endIndex...])
     }
 
-    /// Resolves the `Location` of a redirect (RFC 3986, 5.2).
+    /// Resolves the `Location` of a redirect (RFC 3986, 5.2). Returns `nil` if the result is not a link that `init` accepts.
     public func redirected(to location: String) -> WebTarget? {
         let reference = location.prefix { $0 != "#" }
         let isAbsolute = reference.lowercased().hasPrefix("http:") || reference.lowercased().hasPrefix("https:")
