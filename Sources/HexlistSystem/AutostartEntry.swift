@@ -32,7 +32,7 @@ public struct AutostartEntry: Sendable {
     }
 
     static func text(program: String) -> String {
-        // In a quoted argument, these four characters are escaped with a backslash. The format of the file requires that each backslash is
+        // A quoted argument has a backslash before each `"`, backquote, `$` and backslash. The file format requires that each backslash is
         // doubled.
         let quoted = program.map { "\"`$\\".contains($0) ? "\\\\\($0)" : String($0) }.joined().replacing("%", with: "%%")
         return """

@@ -8,6 +8,7 @@ public enum DefaultRoute {
         (try? SmallFile.read("/proc/net/route", limit: limit)).flatMap(interface(in:))
     }
 
+    /// Returns the name of the interface of the default route in a routing table; `nil` if there is none.
     /// - Parameter table: the content of /proc/net/route (proc_net(5)).
     static func interface(in table: String) -> String? {
         let routes = table.split(separator: "\n").dropFirst().compactMap { line -> (name: String, metric: Int)? in

@@ -61,7 +61,7 @@ public struct MachineInterface: Sendable, Equatable {
             next = entry.ifa_next
             let name = String(cString: entry.ifa_name)
             let has = { (flag: Int) in entry.ifa_flags & UInt32(flag) != 0 }
-            guard let index = Int32(exactly: if_nametoindex(entry.ifa_name)), index > 0 else { continue }  // it was just removed
+            guard let index = Int32(exactly: if_nametoindex(entry.ifa_name)), index > 0 else { continue }  // the interface is gone
             var interface =
                 found[name]
                 ?? MachineInterface(

@@ -28,7 +28,7 @@ public final class MachineWatch: Sendable {
 
     public init() {}
 
-    /// Starts the reports.
+    /// Starts watching.
     /// - Parameter onChange: called with the current addresses before this method returns. Later calls are made on a queue of this object,
     ///   one at a time, until `stop` is called.
     public func start(_ onChange: @escaping @Sendable (Change) -> Void) {

@@ -5,7 +5,7 @@ package import HexlistModel
 #endif
 
 /// Decides which files of peers may be opened by a desktop program: only images, audio, video, PDF and plain text. The desktop chooses the
-/// program by the file name, therefore the type by name must match the type by content.
+/// program by the file name, so the type according to the name must match the type according to the content.
 package enum OpenableFile {
     package enum Kind: Equatable {
         case image, audio, video, pdf, text
@@ -49,8 +49,8 @@ package enum OpenableFile {
         return bySuffix[String(decoding: suffix.map(ASCII.lowercased), as: UTF8.self)]
     }
 
-    /// Returns the types that a file can have according to its first bytes. A container format can be audio or video; only the name
-    /// distinguishes them.
+    /// Returns the types that a file can have according to its first bytes. For a container format these are audio and video, which only
+    /// the name distinguishes.
     /// - Parameter isAll: whether `bytes` is the whole file.
     package static func kinds(of bytes: [UInt8], isAll: Bool = true) -> [Kind] {
         let has = { (text: String, offset: Int) in bytes.dropFirst(offset).starts(with: text.utf8) }
@@ -77,7 +77,7 @@ package enum OpenableFile {
     private static let activeContent = ["<html", "<!doctype", "<head", "<body", "<script", "<svg", "<?xml", "<?php", "[desktop entry]"]
 
     private static func isPlainText(_ bytes: [UInt8], isAll: Bool) -> Bool {
-        // If the file continues after these bytes, the last character may be incomplete.
+        // If the file continues after the examined bytes, the last character may be incomplete.
         let whole = isAll ? bytes[...] : bytes.dropLast(3)
         guard let text = String(validating: whole, as: UTF8.self) ?? (isAll ? nil : cut(bytes)) else { return false }
         guard text.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F || [0x09, 0x0A, 0x0C, 0x0D].contains($0) }) else { return false }

@@ -6,9 +6,10 @@
 public struct PortListener: Sendable {
     /// The numeric id of the user of the process.
     public var user: UInt32
-    /// `nil` if the files of the process are not visible, as those of other users' processes.
+    /// The process; `nil` if this user may not list its open files, for example because another user runs it.
     public var process: (id: Int32, name: String)?
-    /// The process id of a hexlistd of that user whose files are not visible. A hexlistd hides them, so it is probably the listener.
+    /// If `process` is `nil`: the process ID of a hexlistd of the same user, which is probably the listener. hexlistd forbids core dumps,
+    /// and the kernel therefore hides its open files.
     public var hiddenDaemon: Int32?
 
     /// A description for a message: `hexlistd (pid 123)`, `a program of user bob`, or with `, probably hexlistd (pid 123)`.

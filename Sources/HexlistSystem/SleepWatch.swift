@@ -1,4 +1,5 @@
-/// Detects that the machine was suspended. The wall clock also jumps for other reasons, such as a manual change.
+/// Detects that the machine was suspended, by the growth of the total time of suspension. The wall clock is not used, because it also jumps
+/// when the user sets it.
 struct SleepWatch {
     /// Maximum difference in nanoseconds that reading two clocks one after the other can cause. A shorter suspension is ignored.
     private static let noise: Int64 = 500_000_000

@@ -15,12 +15,13 @@ public enum SmallFile {
         case noText
     }
 
-    /// Whether a file exists that only its owner may read or write.
+    /// Whether a path is a regular file that only its owner may access.
     public static func isPrivate(_ path: String) -> Bool {
         var status = stat()
         return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFREG && status.st_mode & 0o077 == 0
     }
 
+    /// Reads the whole file as UTF-8.
     /// - Parameter limit: maximum bytes of the file.
     public static func read(_ path: String, limit: Int) throws(Fault) -> String {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC)

@@ -13,7 +13,7 @@ public enum SystemResolver {
         case serverRefused
     }
 
-    /// Sends a query. If no server answers, blocks for several seconds.
+    /// Sends a query and blocks until the response arrives, or for several seconds if no server answers.
     /// - Parameters:
     ///   - name: the absolute name, in presentation form. The search list of resolv.conf is not used.
     ///   - type: the record type, in the class IN.

@@ -26,6 +26,6 @@ public struct TCPConnection: Sendable {
 }
 
 extension IPAddress {
-    /// The address as 16 bytes. An IPv4 address is converted to `::ffff:a.b.c.d`.
+    /// The address as 16 bytes in network byte order. An IPv4 address is converted to `::ffff:a.b.c.d`.
     fileprivate var mappedBytes: [UInt8] { isIPv6 ? bytes : [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF] + bytes }
 }

@@ -6,7 +6,7 @@
 public final class UnnamedFile: Sendable {
     private let descriptor: CInt
 
-    /// - Parameter folder: a folder on the file system on which the file is created.
+    /// - Parameter folder: a folder on the file system that stores the content of the file.
     public init(in folder: String) throws(SystemError) {
         let path = "\(folder)/.hexlist-\(UInt64.random(in: .min ... .max))"
         descriptor = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
