@@ -1,8 +1,9 @@
 public import NIOCore
 
-/// A timer that fires at the earliest of the deadlines set since it last fired. The callback may set the next deadline.
+/// A timer that fires at the earliest of the deadlines set since it last fired, and calls the callback that was set with this deadline. The
+/// callback may set the next deadline.
 ///
-/// Confined to its event loop, which `set` asserts; that makes it `Sendable`.
+/// Must be used on its event loop only, so it can be declared `Sendable`. `set` asserts this.
 public final class DeadlineTimer: @unchecked Sendable {
     public typealias Instant = ContinuousClock.Instant
 
@@ -26,7 +27,7 @@ public final class DeadlineTimer: @unchecked Sendable {
         timer = (task, deadline)
     }
 
-    /// Calls the host back at `deadline`. Sets nothing for `nil`, and while the host is stopping.
+    /// Sets the timer, which then calls `onFire` with the host. Does nothing if `deadline` is `nil` or the host is stopping.
     public func set<Host: EventLoopActor>(
         _ deadline: Instant?, _ host: isolated Host, onFire: @escaping @Sendable (isolated Host) -> Void
     ) {

@@ -54,7 +54,7 @@ struct Hexlistd: ParsableCommand {
         }
     }
 
-    /// Carries out the options that do not start the daemon: `--check`, `--restore` and the like.
+    /// Carries out the options that do not start the daemon: `--check`, `--restore` and `--begin-anew`.
     /// - Returns: the daemon to run; `nil` if nothing is left to do.
     private func daemon() throws -> Daemon? {
         if !check { try ProcFileSystem.check(for: "hexlistd") }
@@ -80,8 +80,8 @@ struct Hexlistd: ParsableCommand {
         return nil
     }
 
-    /// Parses the command line before libdispatch starts a thread, which ends the process if /proc is missing. So usage errors, `--help`
-    /// and `--version` also work without /proc.
+    /// Parses the command line before libdispatch starts its first thread, so that usage errors, `--help` and `--version` also work without
+    /// /proc. libdispatch ends the process if /proc is missing.
     static func main() {
         do {
             StandardDescriptors.fill()
