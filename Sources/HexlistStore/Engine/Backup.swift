@@ -10,7 +10,7 @@ public enum StoreBackup {
     static let applicationID: Int32 = 0x4865_7842
     /// The SQL statement that creates the table of additional files.
     static let files = "CREATE TABLE backupFile (name TEXT PRIMARY KEY, content BLOB NOT NULL) STRICT"
-    /// Maximum number of additional files, and maximum bytes of one of them.
+    /// Maximum number of additional files, and maximum bytes of each.
     private static let (maxFiles, maxFileBytes) = (16, 64 << 10)
     /// Number of pages copied in one step: 16 MiB with 4 KiB pages. Cancellation is checked between two steps.
     fileprivate static let pagesPerStep: CInt = 4_096
@@ -19,7 +19,8 @@ public enum StoreBackup {
     ///
     /// - Parameter path: the path of the new store. No file may exist there.
     /// - Returns: the additional files in the backup, by name.
-    /// - Throws: `.badRequest` if the file is not a backup; `.storeUnusable` if it is damaged or of a newer Hexlist; `.storageFull`.
+    /// - Throws: `.badRequest` if the file is not a backup; `.storeUnusable` if it is damaged or of a newer Hexlist; `.storageFull` if the
+    ///   disk is full.
     public static func restore(_ backup: String, to path: String) throws -> [String: [UInt8]] {
         do {
             try inspect(backup)
@@ -101,7 +102,7 @@ extension HexStore {
                     let made = try DatabaseQueue(path: path, configuration: StoreFile.makingConfiguration)
                     try made.writeWithoutTransaction { db in
                         try source.backup(to: db, pagesPerStep: StoreBackup.pagesPerStep) { _ in try isCancelled.check() }
-                        // The copy is marked as a database in WAL mode, like the store. A backup is a single file without a WAL.
+                        // The header of the copy says WAL mode, as in the store. DELETE mode makes the backup a single file without a WAL.
                         _ = try String.fetchOne(db, sql: "PRAGMA journal_mode = DELETE")
                         try StoreSchema.dropOthers(db)
                         try db.execute(sql: StoreBackup.files)

@@ -19,14 +19,14 @@ public final class HexStore: Sendable {
     /// Opens the store, or creates it if there is no file. The caller must hold the lock of the state folder.
     ///
     /// If the disk is full or another program holds the write lock, the store opens read-only: `fault` is the reason, and writes fail. Once
-    /// the cause is gone, the store becomes writable with the next write or within two seconds, and the observer is notified with `.room`
-    /// and `.peers`.
+    /// the cause is gone, the store becomes writable with the next write or within two seconds, and the observer is called with `.room` and
+    /// `.peers`.
     ///
     /// - Parameters:
     ///   - metrics: measures commits.
     ///   - steady: the monotonic clock.
     /// - Throws: `.storeUnusable` if the file is not a store of this or an earlier version, or cannot be read and written; nothing is
-    ///   overwritten. `.storageFull`.
+    ///   overwritten. `.storageFull` if the disk is too full to create or open the store.
     public init(
         path named: String, metrics: StoreMetrics = StoreMetrics(), steady: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
     ) throws {
@@ -36,7 +36,7 @@ public final class HexStore: Sendable {
             try StoreFile.restrict(path)
             if let error = FileSystemProbe.missingLocks(beside: path) { throw HexlistError.withoutLocks(path, error) }
             database = try StoreDatabase(path: path)
-            // Fails if the counters row is missing: such a store is damaged.
+            // Throws if the counters row is missing, because such a store is damaged.
             let counters = try database.withReader { try $0.read { db in try StoreCounters(on: db) } }
             clock = LivedClock(from: counters.lived, steady: steady)
             let queue = DispatchQueue(label: "hexlist.store.writer")
@@ -97,8 +97,8 @@ public final class HexStore: Sendable {
         }
     }
 
-    /// Performs all pending writes, including deferred ones, and calls `done` after their completions. `done` is called on the writer's
-    /// thread, or immediately if no write is pending.
+    /// Performs all pending writes, including deferred ones, and calls `done` after their completions, on the writer's thread. If no write
+    /// is pending, calls `done` immediately on the caller's thread.
     public func finishWriting(_ done: @escaping @Sendable () -> Void) { writes.finish(done) }
 
     /// Submits a write request and blocks the calling thread until the request is done. Must not be called from a completion, because it
@@ -163,8 +163,8 @@ public final class HexStore: Sendable {
 
     // MARK: - Closing
 
-    /// Performs the submitted writes, saves the lived time, refuses later writes, runs a last checkpoint and closes the file. Must not be
-    /// called from a completion. Closing again has no effect.
+    /// Performs the submitted writes, saves the time of `LivedClock`, refuses later writes, runs a last checkpoint and closes the file.
+    /// Must not be called from a completion. Closing again has no effect.
     public func close() throws {
         submit({ try $0.saveLivedTime() }, completion: { _ in })
         do { try writes.close() } catch { throw HexlistError.of(error, path: path) }
@@ -189,7 +189,7 @@ final class CancellationFlag: Sendable {
     func check() throws { if flag.withLock({ $0 }) { throw CancellationError() } }
 }
 
-/// A mutable value that is passed between two threads.
+/// A mutable value behind a lock, with which one thread passes a result to another.
 private final class LockedBox<Value: Sendable>: Sendable {
     let value = Mutex<Value?>(nil)
 }

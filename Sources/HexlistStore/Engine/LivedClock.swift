@@ -21,7 +21,7 @@ public final class LivedClock: Sendable {
 
     public var now: Int64 { saved &+ Self.milliseconds(steady() - start) }
 
-    /// Returns the instant of the monotonic clock at which `now` equals `lived`, for display.
+    /// Returns the instant of the monotonic clock at which this clock reads `lived`, so that stored deadlines can be displayed.
     public func instant(of lived: Int64) -> ContinuousClock.Instant { start + .milliseconds(lived &- saved) }
 
     private static func milliseconds(_ duration: Duration) -> Int64 {

@@ -20,7 +20,7 @@ public struct MaintenanceReport: Sendable, Equatable {
     public var forgotten = 0
     /// The number of held hexes deleted because of their age.
     public var heldDropped = 0
-    /// The number of tombstones deleted.
+    /// The number of tombstones deleted because of their age.
     public var idsForgotten = 0
     /// The number of rows deleted from the event log, each with one or more events.
     public var eventsDropped = 0
@@ -28,7 +28,7 @@ public struct MaintenanceReport: Sendable, Equatable {
     public var peersDropped = 0
     /// The number of ended offers and old transfers deleted.
     public var filesForgotten = 0
-    /// The number of hexes removed from the bin of My Hexlist.
+    /// The number of hexes deleted from the bin of My Hexlist because of their age.
     public var binnedDropped = 0
     /// Whether the round reached its limit of rows, so that another round is needed.
     public var isPartial = false
@@ -50,6 +50,7 @@ extension HexStore {
 }
 
 extension StoreWriter {
+    /// Runs one round of maintenance, as `HexStore.maintain` describes.
     /// - Parameters:
     ///   - now: milliseconds since 1970, for the events.
     ///   - chunk: maximum number of rows of each kind that one round changes, so that other write requests are not delayed.

@@ -5,7 +5,7 @@ internal import Synchronization
 /// Returns memory to the operating system after a burst of work: the page caches of SQLite's connections, at most 16 MiB, and free heap
 /// memory that glibc keeps.
 ///
-/// A burst ends after two seconds with little work. Memory that is returned earlier would be needed again immediately.
+/// A burst ends after two seconds with at most 2 MiB of work. Memory that is returned earlier would be needed again immediately.
 ///
 /// Required by a bound of `Tests/Faults/memory`, "texts": after a trusted peer sent long texts, at most 8 MiB or half of the added memory
 /// may stay in use. Without this type hexlistd keeps 17 of 23 MiB.
@@ -21,7 +21,7 @@ final class MemoryReclaimer: Sendable {
         self.queue = queue
     }
 
-    /// Counts completed work. May be called on any thread.
+    /// Counts completed operations and the bytes of their texts. May be called on any thread.
     func passed(operations: Int, bytes: Int) {
         if state.withLock({ $0.passed(operations * MemoryReclaimerState.operation + bytes) }) { scheduleCheck() }
     }
@@ -38,9 +38,9 @@ final class MemoryReclaimer: Sendable {
 struct MemoryReclaimerState {
     /// Bytes that one operation counts as in addition to its content, for B-tree pages, the statement and the result.
     static let operation = 16 << 10
-    /// Bytes of work at which a burst begins.
+    /// Bytes of work after which a burst begins: the texts of operations, plus `operation` for each of them.
     static let burst = 8 << 20
-    /// Maximum bytes of work in two seconds at which a burst is over.
+    /// A burst is over after two seconds with at most this number of bytes of work.
     static let little = 2 << 20
 
     private enum Phase {

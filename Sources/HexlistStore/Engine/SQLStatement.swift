@@ -83,6 +83,7 @@ struct SQLStatement {
     /// `SQLITE_TRANSIENT`, which makes SQLite copy a bound value. Swift cannot import the macro.
     static var copying: sqlite3_destructor_type { unsafeBitCast(-1, to: sqlite3_destructor_type.self) }
 
+    /// Binds a text with SQLite's C API, and returns the result code.
     /// - Parameter lifetime: `copying`, or `nil` for bytes that stay valid until the statement is reset.
     @inline(__always)
     static func bindText(
@@ -93,6 +94,7 @@ struct SQLStatement {
         return sqlite3_bind_text64(statement, index, text, UInt64(bytes.count), lifetime, UInt8(SQLITE_UTF8))
     }
 
+    /// Binds a blob with SQLite's C API, and returns the result code.
     /// - Parameter lifetime: as for `bindText`.
     static func bindBlob(
         _ bytes: UnsafeRawBufferPointer, to statement: OpaquePointer, at index: Int32, _ lifetime: sqlite3_destructor_type?
@@ -116,7 +118,8 @@ struct SQLStatement {
         guard code == SQLITE_OK else { throw fault(code) }
     }
 
-    /// - Returns: whether there is another row. Resets the statement after the last row.
+    /// Steps to the next row. Resets the statement after the last row.
+    /// - Returns: whether there is another row.
     func step() throws -> Bool {
         switch sqlite3_step(handle) {
         case SQLITE_ROW: return true

@@ -9,6 +9,7 @@ public struct StoreChange: OptionSet, Sendable {
     /// Records of peers changed: peers were added or removed, or their keys, trust, aliases or counters changed. Not reported for contact
     /// times, endpoints, counts of queued rows, and arrivals in the inbox.
     public static let peers = StoreChange(rawValue: 2)
-    /// Capacity for new hexes was freed: hexes were deleted or accepted, or held hexes became too old. Not reported for a change of trust.
+    /// Capacity for new hexes was freed: hexes were deleted or accepted, or held hexes were deleted because of their age. Not reported for
+    /// a change of trust.
     public static let room = StoreChange(rawValue: 4)
 }

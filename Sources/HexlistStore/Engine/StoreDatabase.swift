@@ -38,6 +38,7 @@ final class StoreDatabase: Sendable {
     let path: String
     private let state: Mutex<State>
 
+    /// Opens the pool, or a read-only connection if the store cannot be written.
     /// - Throws: the reason why the store cannot be written, if it cannot be opened read-only either, because it needs a migration or
     ///   another program blocks readers.
     init(path: String) throws {

@@ -12,7 +12,7 @@ struct StoreFault: Error, Equatable {
     var systemError: Int32 = 0
 
     static let closed = StoreFault(code: SQLITE_MISUSE, message: "the store is closed")
-    /// A row that must exist, such as one just written or the counters, is missing.
+    /// A row is missing that every store has (the counters row) or that this process has just written.
     static let lost = StoreFault(code: SQLITE_CORRUPT, message: "a row is missing")
     /// The next id in `StoreCounters` is out of its valid range.
     static let numbers = StoreFault(code: SQLITE_CORRUPT, message: "the next number is out of range")

@@ -28,10 +28,10 @@ public class StoreReader {
         try first("SELECT value FROM meta WHERE key = ?", key) { $0.text(0) }
     }
 
-    /// Returns the values whose keys begin with a prefix, with the rest of their keys.
+    /// Returns the named values whose keys begin with a prefix. In the result, `name` is the key without the prefix.
     /// - Parameter prefix: ASCII that ends with `.`.
     public func meta(withPrefix prefix: String) throws -> [(name: String, value: String)] {
-        // `/` follows `.` in ASCII.
+        // `/` is the character after `.` in ASCII, so the range contains exactly the keys with this prefix.
         try all("SELECT key, value FROM meta WHERE key >= ? AND key < ? ORDER BY key", prefix, prefix.dropLast() + "/") {
             (String($0.text(0).dropFirst(prefix.count)), $0.text(1))
         }
@@ -91,8 +91,8 @@ public class StoreReader {
 /// Returns the requested number of items of a page, clamped to 1...10 000.
 func pageLimit(_ limit: Int) -> Int { min(max(1, limit), 10_000) }
 
-/// The remaining capacity of a page, as a number of items and a number of bytes of their texts. The first item always fits, so that a page
-/// is never empty.
+/// The remaining capacity of a page: a number of items, and a number of bytes of their texts. The first item always fits, so that a page is
+/// never empty.
 struct PageLimit {
     /// Maximum bytes of the texts of one page. The JSON of the page may be longer.
     static let bytes = 4 << 20

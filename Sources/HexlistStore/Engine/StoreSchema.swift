@@ -46,7 +46,7 @@ enum StoreSchema {
         // The destination of automatically fetched files (`PeerFetchTarget`); NULL: the cache.
         ("18 download folder of a peer", { try $0.execute(sql: "ALTER TABLE peer ADD COLUMN fetchTo TEXT") }),
         ("19 bin of My Hexlist", { try $0.execute(sql: bin) }),
-        // PeerKind.number. Existing peers are Hexlist peers.
+        // The `PeerKind.number` of a peer; 0 for a Hexlist peer.
         ("20 kinds of peers", { try $0.execute(sql: "ALTER TABLE peer ADD COLUMN kind INTEGER NOT NULL DEFAULT 0") }),
         ("21 files that devices send", { try $0.execute(sql: ArrivalRow.schema) }),
         (

@@ -14,9 +14,9 @@ final class StoreWriter: StoreReader {
     private var peerDeltas: [Int64: PeerDelta] = [:]
     /// Maximum bytes of the event log. Variable for tests.
     var eventLogBytes = EventLog.bytes
-    /// Bytes of hexes that this transaction accepted and may not have written to the file yet.
+    /// Bytes of hexes that this transaction accepted and that may not have taken disk space yet.
     var reservedBytes: Int64 = 0
-    /// Bytes of the file system to leave free, as given with the last received batch. Used for index batches.
+    /// Bytes of the file system to leave free, as passed with the last received batch. Also applies to batches of the search index.
     var diskReserve: Int64 = 0
     /// The changes that the successful requests of this transaction and the current request recorded, for the observer.
     private(set) var changes: StoreChange = []
@@ -60,7 +60,7 @@ final class StoreWriter: StoreReader {
         return statement.changes
     }
 
-    /// Records that records of a kind changed, for the store's observer. Call inside `change`.
+    /// Marks kinds of records as changed, for the store's observer. Call inside `change`.
     func changed(_ what: StoreChange) { changes.formUnion(what) }
 
     func count(peer row: Int64, _ update: (inout PeerDelta) -> Void) {

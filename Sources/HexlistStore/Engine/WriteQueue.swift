@@ -8,7 +8,7 @@ internal import Synchronization
 /// Each request runs in a savepoint, so that a failed request is rolled back without the others. The completion of a request reports
 /// success only after COMMIT succeeded.
 ///
-/// The number of pending requests is not limited here, because callers limit the requests that they have in flight.
+/// The number of pending requests has no limit in this type: the callers limit the requests that they have in flight.
 ///
 /// `@unchecked`: `writer`, `checkpoints`, `throttle` and the two index flags are used on `queue` only.
 final class WriteQueue: @unchecked Sendable {
@@ -99,8 +99,8 @@ final class WriteQueue: @unchecked Sendable {
         }
     }
 
-    /// Performs all pending requests, including deferred ones, and calls `done` after their completions. `done` is called on the writer's
-    /// thread, or immediately if no request is pending.
+    /// Performs all pending requests, including deferred ones, and calls `done` after their completions, on the writer's thread. If no
+    /// request is pending, calls `done` immediately on the caller's thread.
     func finish(_ done: @escaping @Sendable () -> Void) {
         guard state.withLock({ $0.isDraining || !$0.pending.isEmpty }) else { return done() }
         queue.async { [self] in
@@ -216,6 +216,7 @@ final class WriteQueue: @unchecked Sendable {
         scheduleIndexBatch()
     }
 
+    /// Runs the requests in one transaction, or in several if SQLite rolls a whole transaction back.
     /// - Returns: one element for each request: its error, or `nil` if it is committed.
     private func commit(_ batch: [WriteRequest], on db: Database, _ changes: inout StoreChange) -> [(any Error)?] {
         let writer = writer ?? StoreWriter(db: db, path: database.path, lived: clock.now)

@@ -44,7 +44,7 @@ public struct EventType: RawRepresentable, Hashable, Sendable {
 /// One event of the event log.
 public struct EventRow: Sendable, Equatable {
     public var number: Int64
-    /// Milliseconds since 1970.
+    /// The time of the event, in milliseconds since 1970.
     public var at: Int64
     public var type: EventType
     public var peer: PeerID?

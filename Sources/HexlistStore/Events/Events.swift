@@ -83,8 +83,9 @@ extension StoreReader {
 
 /// The limits of the event log.
 enum EventLog {
-    /// Maximum bytes of the event log, as `cost` counts them: enough for about a million small rows. In 30 days, one cause of events can
-    /// fill about half of it within the limits of `EventAllowance`. Events of hexes are not limited by an allowance.
+    /// Maximum bytes of the event log, as `cost` counts them: enough for about a million small rows. `EventAllowance` limits the events of
+    /// each source (all strangers, or one kind of event of a peer), so that 30 days of them fill at most about half of the log. Events of
+    /// hexes have no such limit.
     static let bytes: Int64 = 128 << 20
 
     /// Maximum bytes that an event caused by a peer takes on disk: its escaped text and a page of the database.
@@ -98,8 +99,8 @@ enum EventLog {
 
     private static let rowBytes: Int64 = 64
 
-    /// Maximum number of old rows that are deleted for one new event. Even 256 rows of the smallest size count more bytes than the largest
-    /// event, so the log shrinks to its maximum.
+    /// Maximum number of old rows that are deleted for one new event. Even 256 rows of the smallest size count as more bytes than the
+    /// largest event, so an oversized log shrinks with each event.
     static let maxPrunedRows = 256
 }
 
@@ -140,6 +141,7 @@ extension HexStore {
 }
 
 extension StoreWriter {
+    /// Records one event.
     /// - Parameter data: a JSON object, whose length the caller bounds.
     /// - Returns: the event's number.
     @discardableResult
@@ -181,6 +183,7 @@ extension StoreWriter {
         }
     }
 
+    /// Deletes the oldest rows of the event log.
     /// - Parameters:
     ///   - number: the number of the last row to delete.
     ///   - bytes: the bytes that the rows count as.
