@@ -1,8 +1,8 @@
 internal import GRDB
 public import HexlistModel
 
-/// The record of a complete file that a device sent, until its hex is stored. The file is in the `ArrivalFolder`, or already among the kept
-/// files.
+/// The record of a complete file that a device sent. It exists until the hex of the file is stored. The file is in the `ArrivalFolder` or
+/// in the folder of kept files.
 public struct ArrivalRow: Sendable, Equatable {
     public var id: Int64
     /// The session in which the device sent the file. The files of one session become one hex.
@@ -21,7 +21,7 @@ public struct ArrivalRow: Sendable, Equatable {
     /// The SHA-256 of the content, 32 bytes.
     public var sha256: [UInt8]
     public var mediaType: String?
-    /// Milliseconds since 1970.
+    /// The time of modification that the device announced, in milliseconds since 1970.
     public var modified: Int64?
 
     public init(
@@ -60,7 +60,7 @@ public struct ArrivalRow: Sendable, Equatable {
         """
 }
 
-/// A complete file from a device or a guest whose hex is not stored yet. It is in the `ArrivalFolder`, or already among the kept files.
+/// A complete file from a device or a guest whose hex is not stored yet. It is in the `ArrivalFolder` or in the folder of kept files.
 public struct ArrivedFile: Sendable {
     /// The name of the subfolder of the `ArrivalFolder` that contains the file.
     public var session: String
@@ -133,14 +133,14 @@ extension HexStore {
             }, completion: completion)
     }
 
-    /// Deletes the records of a session. Blocks.
+    /// Deletes the records of a session. Blocks the calling thread.
     public func dropArrivals(of session: String) throws {
         try writeSync { writer in _ = try writer.change { try writer.run("DELETE FROM arrival WHERE session = ?", session) } }
     }
 
-    /// Stores the hex of a session, keeps its files for it, and deletes the records of the session, in one transaction. If the hex is
+    /// Stores the hex of a session, pins its files for the hex, and deletes the records of the session, in one transaction. If the hex is
     /// refused temporarily (`RefusalCode.isTemporary`), for example because the disk is full, the records stay. If it is refused
-    /// permanently, for example because the device was blocked meanwhile, they are deleted. Blocks.
+    /// permanently, for example because the user has blocked the device, they are deleted. Blocks the calling thread.
     /// - Parameters:
     ///   - session: the session of a device; `nil` for a guest, whose files have no records.
     ///   - files: the files, which must be among the kept files or in the pool.

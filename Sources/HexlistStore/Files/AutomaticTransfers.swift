@@ -1,23 +1,23 @@
 internal import GRDB
 public import HexlistModel
 
-/// The limits and the use of automatic fetching from a peer.
+/// The limits of automatic fetching from a peer, and how much of them is used.
 public struct FetchAllowance: Sendable, Equatable {
-    /// Maximum bytes. It applies to the files of each hex, and to all files of one day together.
+    /// Maximum bytes that are fetched automatically from the peer: of the files of one hex, and of all files of one day.
     public var limit: Int64
     /// Bytes that count towards `limit` today: bytes that arrived or are reserved today, and missing bytes of files that were added on
     /// earlier days.
     public var today: Int64
-    /// The inbox number of the last hex that was examined for files to fetch.
+    /// The inbox number of the last hex that was examined for files to fetch. Inbox numbers increase with each arrival in the inbox.
     public var after: Int64
     public var target: PeerFetchTarget
 }
 
 extension TransferRow {
-    /// Minimum bytes that a file counts as: a disk block, so that many small files reach the limit too.
+    /// Minimum bytes that a file counts as: a disk block, which even the smallest file takes.
     fileprivate static let minimumCounted: Int64 = 4_096
 
-    /// Bytes that the file counts as towards the peer's limit.
+    /// Bytes that the file counts towards the peer's limit: its announced size, but at least `minimumCounted`.
     public var counted: Int64 { max(size ?? 0, Self.minimumCounted) }
 }
 
@@ -56,14 +56,15 @@ extension StoreReader {
 }
 
 extension HexStore {
-    /// Adds automatic transfers, and records that the hexes up to `place` were examined, in one transaction. Charges the bytes of the files
-    /// to the peer's current day. Blocks the calling thread.
+    /// Adds automatic transfers, and records that the hexes up to `place` were examined, in one transaction. Counts the bytes of the files
+    /// towards the peer's limit of the current day. Blocks the calling thread.
     /// - Parameters:
     ///   - place: the inbox number of the last examined hex.
     ///   - poolBytes: maximum bytes of the pool. Pending automatic transfers may reserve at most half of these bytes and half of
     ///     `PooledFile.limit`.
     /// - Returns: the rows with their ids.
-    /// - Throws: `PoolFull`, `.badRequest` above the limits. Then nothing is changed.
+    /// - Throws: `PoolFull`; `.badRequest` if too many transfers are pending or half of the cache is already reserved. Then nothing is
+    ///   changed.
     public func addAutomaticTransfers(
         _ rows: [TransferRow], of peer: PeerID, upTo place: Int64, at now: Int64, poolBytes: Int64
     ) throws -> [TransferRow] {
@@ -90,9 +91,9 @@ extension HexStore {
         }
     }
 
-    /// Reserves bytes before an attempt to fetch a file automatically. Uses the file's reservation first, and charges further bytes to the
-    /// peer's current day. Because bytes are charged before they arrive, the daily limit holds even if the peer announced false sizes or
-    /// the process is killed. Blocks the calling thread.
+    /// Reserves bytes before an attempt to fetch a file automatically. Uses the file's reservation first, and counts further bytes towards
+    /// the peer's limit of the current day. Bytes are counted before they arrive, so the limit holds even if the peer announced false sizes
+    /// or the process is killed. Blocks the calling thread.
     /// - Parameter bytes: maximum bytes of the attempt. Bytes that did not arrive are returned to the reservation with `updateTransfers`.
     /// - Returns: the bytes that stay reserved in addition to the attempt (`TransferRow.reservedBytes`); `nil` if the daily limit does not
     ///   allow the attempt.
@@ -122,7 +123,7 @@ extension HexStore {
 }
 
 extension StoreWriter {
-    /// Adds bytes to the peer's count of the current day. Call inside `change`.
+    /// Adds bytes to those that count towards the peer's limit of the current day. Call inside `change`.
     fileprivate func charge(_ bytes: Int64, to peer: PeerID, at now: Int64) throws {
         try run(
             """

@@ -14,7 +14,7 @@ public struct OfferRow: Sendable, Equatable {
     /// The SHA-256 of the content, 32 bytes.
     public var sha256: [UInt8]
     public var mediaType: String?
-    /// Milliseconds since 1970.
+    /// The time of modification in milliseconds since 1970.
     public var modified: Int64
     /// The time of `LivedClock` at which the offer ends. The end for a single peer may differ.
     public var ends: Int64
@@ -67,7 +67,8 @@ extension StoreReader {
         }
     }
 
-    /// Returns an offer of the same unchanged file, so that the digest need not be computed again; `nil` if there is none.
+    /// Returns an offer of the file at this path with the same `FileIdentity`, so that its digest need not be computed again; `nil` if
+    /// there is none.
     public func offer(ofPath path: String, identity: String) throws -> OfferRow? {
         try first(
             "SELECT \(OfferRow.columns) FROM offer WHERE path = ? AND identity = ? AND offer.ends > ?", path, identity, lived,
@@ -180,7 +181,7 @@ extension StoreWriter {
         try countFiles(of: row, to: peer)
     }
 
-    /// Sets the end of the offers of delivered outbox rows to `daysDelivered` days from now, for the recipient. The rows are kept for
+    /// Sets the end of the offers of delivered outbox rows to `daysDelivered` days from now, for the recipient. The outbox rows stay for
     /// another `time` milliseconds after this end.
     func endOffers(deliveredBy rows: ClosedRange<Int64>, to peer: UUIDBytes, keepingFor time: Int64) throws {
         let ends = lived &+ Self.daysDelivered * 86_400_000

@@ -1,16 +1,16 @@
 internal import GRDB
 public import HexlistModel
 
-/// The numbers of the files that an outbox row offers to its peer. They remain after the offers have ended.
+/// Counts of the files that an outbox row offers to its peer. They remain after the offers have ended.
 public struct OutboxFilesRow: Sendable, Equatable {
     public var count: Int64
     /// Total size of the files.
     public var bytes: Int64
     /// Number of files that were sent to the peer completely.
     public var fetched: Int64
-    /// Number of files that the peer requested but that were not as offered.
+    /// Number of files that the peer requested in vain, because they were changed, removed or unreadable since they were offered.
     public var failed: Int64
-    /// The name of the last of these files, and the reason: a raw value of `OfferProblem`.
+    /// The name of the last file that counts as `failed`, and the reason: a raw value of `OfferProblem`.
     public var failedName: String?
     public var failedReason: String?
     /// Whether the user withdrew the offers after the delivery.
@@ -20,7 +20,7 @@ public struct OutboxFilesRow: Sendable, Equatable {
 }
 
 extension StoreReader {
-    /// Returns the numbers of the offered files of outbox rows, by row id. Rows without files are missing.
+    /// Returns the counts of the offered files of outbox rows, by row id. Rows without files are missing.
     public func outboxFiles(_ rows: [Int64]) throws -> [Int64: OutboxFilesRow] {
         let found = try all(
             """
@@ -40,20 +40,20 @@ extension StoreReader {
 }
 
 extension HexStore {
-    /// Records that a peer has an offered file. Returns before the write.
+    /// Records that a peer has fetched an offered file. Returns immediately, without waiting for the write.
     public func recordFetch(of offer: [UInt8], by peer: PeerID) {
         submit(isDeferrable: true, { try $0.recordFetch(of: offer, by: peer) }, completion: { _ in })
     }
 
-    /// Records that a peer requested an offered file that is not as offered. Returns before the write.
-    /// - Parameter reason: a raw value of `OfferProblem`.
+    /// Records that a peer requested an offered file that can no longer be fetched. Returns immediately, without waiting for the write.
+    /// - Parameter reason: the reason, a raw value of `OfferProblem`.
     public func recordFailedFetch(of offer: [UInt8], by peer: PeerID, reason: String) {
         submit(isDeferrable: true, { try $0.recordFailedFetch(of: offer, by: peer, reason: reason) }, completion: { _ in })
     }
 }
 
 extension StoreWriter {
-    /// The outbox rows to the peer `?2` that contain the offer `?1`.
+    /// SQL query for the outbox rows to the peer `?2` that contain the offer `?1`.
     private static let rowsOfOffer = """
         SELECT offerRow.outbox FROM offerRow JOIN outbox ON outbox.id = offerRow.outbox JOIN peer ON peer.id = outbox.peer
         WHERE offerRow.offer = ?1 AND peer.uuid = ?2
@@ -92,7 +92,7 @@ extension StoreWriter {
 
     // MARK: - Inside `change`
 
-    /// Counts the files of an outbox row, after its offers were recorded.
+    /// Stores the counts of the files of an outbox row. Call after its offers were recorded.
     func countFiles(of row: Int64, to peer: PeerID) throws {
         try run(
             """

@@ -54,7 +54,7 @@ public struct PooledOrigin: Hashable, Sendable {
     public init(sha256: [UInt8], peer: PeerID) { (self.sha256, self.peer) = (sha256, peer) }
 }
 
-/// Numbers and sizes of the files of the pool.
+/// The number of files of the pool, and their bytes, by kind.
 public struct PoolTotals: Sendable, Equatable {
     public var files = 0
     public var bytes: Int64 = 0
@@ -68,7 +68,7 @@ public struct PoolTotals: Sendable, Equatable {
     public var automaticBytes: Int64 = 0
 }
 
-/// The error if the cache has no space for new transfers. The caller may evict files and try again.
+/// Thrown if the cache has no space for new transfers. The caller may evict files and try again.
 public struct PoolFull: Error, Equatable {
     /// Minimum bytes to evict.
     public var bytes: Int64
@@ -232,8 +232,11 @@ extension HexStore {
 }
 
 extension StoreWriter {
-    /// - Parameter most: maximum bytes of the cache.
-    /// - Throws: `PoolFull` if the cache has no space for files of these sizes.
+    /// Checks whether the cache has space for new transfers.
+    /// - Parameters:
+    ///   - sizes: the sizes of the files in bytes.
+    ///   - most: maximum bytes of the cache.
+    /// - Throws: `PoolFull` if it has no space.
     func checkPoolCapacity(for sizes: [Int64], most: Int64) throws {
         guard !sizes.isEmpty else { return }
         let bytes = sizes.clampedSum

@@ -47,8 +47,8 @@ public struct TransferRow: Sendable, Equatable {
     /// The `FileIdentity` of a complete file of the pool. Not a column of the table.
     public var identity: String?
     public var attempts = 0
-    /// For an automatic transfer, bytes that were charged to the peer's day and have not arrived (`HexStore.reserveFetch`); `nil` if the
-    /// user requested the file.
+    /// For an automatic transfer, bytes that count towards the peer's limit of the day and have not arrived (`HexStore.reserveFetch`);
+    /// `nil` if the user requested the file.
     public var reservedBytes: Int64?
     public var createdAt: Int64
     public var endedAt: Int64?
