@@ -23,7 +23,7 @@ public struct DropToken: Sendable, Equatable {
         (self.peer, self.name, self.sha256, self.createdAt, self.usedAt) = (peer, name, sha256, createdAt, usedAt)
     }
 
-    /// The row of `peer` is inserted with the first hex, so the token does not refer to it.
+    /// The SQL of the table. It has no foreign key to `peer`, because the row of `peer` is inserted only with the first hex.
     static let schema = """
         CREATE TABLE dropToken (
             peer BLOB PRIMARY KEY CHECK (length(peer) = 16),
@@ -39,7 +39,7 @@ public struct DropToken: Sendable, Equatable {
 public enum DropResult: Sendable, Equatable {
     /// The hex is durable, with this id.
     case stored(Int64)
-    /// An equal request was stored before.
+    /// The hex was stored before, by an earlier request with one of its message ids.
     case storedBefore
     /// The token was removed meanwhile, so nothing was stored.
     case removed
@@ -91,9 +91,10 @@ extension HexStore {
         }
     }
 
-    /// Stores a hex of a drop token in the inbox and keeps its files for it, in one transaction, unless the hex was stored before. Blocks.
+    /// Stores a hex of a drop token in the inbox and pins its files for it, in one transaction, unless the hex was stored before. Blocks
+    /// the calling thread.
     /// - Parameters:
-    ///   - hex: has a message id, by which a repeated request is recognised.
+    ///   - hex: the hex. It must have a message id, by which a repeated request is recognised.
     ///   - files: the files, which must be among the kept files or in the pool.
     ///   - earlier: another message id under which the same hex may have been stored; `nil` for none.
     ///   - now: milliseconds since 1970.

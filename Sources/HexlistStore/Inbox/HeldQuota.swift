@@ -43,6 +43,7 @@ struct HeldCapacity {
 }
 
 extension StoreWriter {
+    /// Returns the remaining capacity for held hexes of a sender.
     /// - Parameters:
     ///   - sender: the sender's row; `nil` if it has none. The row must be current: no hex of the sender may have been stored in this
     ///     operation.

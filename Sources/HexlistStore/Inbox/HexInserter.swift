@@ -57,7 +57,8 @@ struct HexInserter {
             """, on: db)
     }
 
-    /// - Returns: `false` if the hex is a duplicate: one with the same peer and the same proven message id exists. Then nothing is
+    /// Inserts one hex with its links and inner hexes.
+    /// - Returns: `false` if the hex is a duplicate: a hex of the same peer with the same proven message id exists. Then nothing is
     ///   inserted.
     func insert(_ content: HexContent, _ row: Row) throws -> Bool {
         guard content.fitsBounds else { throw HexlistError.tooLarge(content) }

@@ -25,6 +25,7 @@ extension HexStore {
 }
 
 extension StoreWriter {
+    /// Stores a batch of received hexes, as `HexStore.receive` describes.
     /// - Returns: a result for each hex. The results are valid only once the transaction is committed.
     func receive(
         _ batch: [IncomingHex], from sender: Sender, at now: Int64, policy: ReceivePolicy, quotas: HeldQuotas, diskReserve: Int64
@@ -71,7 +72,7 @@ extension StoreWriter {
     }
 }
 
-/// Stores the hexes of one batch: decides for each hex whether it is inserted, held or refused.
+/// Stores the hexes of one batch: decides for each hex whether it is inserted into the inbox, held or refused.
 private struct BatchInsertion {
     /// The treatment of the sender's hexes, from its trust and settings.
     private enum Destination {
@@ -169,7 +170,7 @@ private struct BatchInsertion {
                     results += ids.lazy.map { _ in .stored }
                     continue
                 }
-                isNew = false  // probably a repeated batch, in which every joint insert would fail
+                isNew = false  // probably a repeated batch, for which inserts of several hexes at once would fail
             }
             for hex in some { results.append(try take(hex)) }
         }
@@ -225,8 +226,7 @@ private struct BatchInsertion {
 
     // MARK: - Duplicates and refusals
 
-    /// Returns the status that an earlier hex with the same sender and message id got, even if it was deleted since; `nil` if there was
-    /// none.
+    /// Returns the status of an earlier hex with the same sender and message id, even if that hex was deleted; `nil` if there was none.
     private func earlier(_ hex: IncomingHex) throws -> ReceiptStatus? {
         guard isProven, let id = hex.messageID, let peer else { return nil }
         if try hasTombstone(id, of: peer) { return .stored }

@@ -43,7 +43,7 @@ extension HexStore {
         // `leave` passes the hex.
         leave(EnqueueReport(parts: [.new(hexes: 1, first: options.recipients.indices.map { first &+ Int64($0) })]))
         var options = options
-        options.warns = false  // `willFit` has checked this; a hex that may be sent already must not be refused
+        options.warns = false  // `willFit` excluded such a failure; a hex that may be sent already must not be refused
         submit({ [options] in try $0.enqueue([hex], options, ids: first) }) { [writes] result in
             let isWritten = (try? result.get()).map { $0.full == nil } ?? false
             writes.outbox.withLock { $0.ended(capacity, first: first, used: capacity.rows, isWritten: isWritten) }
@@ -91,6 +91,7 @@ extension HexlistError {
 }
 
 extension StoreWriter {
+    /// Enqueues hexes, as `HexStore.enqueue` describes.
     /// - Parameter first: the first of the ids reserved for the new rows. `OutboxCapacity.rows` ids are reserved.
     func enqueue(_ batch: [PreparedHexes], from start: Int = 0, _ options: EnqueueOptions, ids first: Int64) throws -> EnqueueReport {
         let failed = try FailedHexes(recentFailures(options))
@@ -272,6 +273,7 @@ extension StoreWriter {
         }
     }
 
+    /// Cancels undelivered rows. Rows in other states are skipped.
     /// - Returns: the ids of the cancelled rows.
     func cancel(_ ids: [Int64], at now: Int64) throws -> [Int64] {
         try change {
@@ -294,6 +296,7 @@ extension StoreWriter {
         }
     }
 
+    /// Queues failed and rejected rows again. Rows in other states are skipped.
     /// - Returns: the ids of the rows that were queued again.
     func retry(_ ids: [Int64], lifetime: Int64) throws -> [Int64] {
         try change {

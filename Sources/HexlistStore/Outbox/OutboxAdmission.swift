@@ -47,8 +47,8 @@ struct OutboxAdmission {
         if isWritten { isDiskTrusted = true }
     }
 
-    /// Whether new rows are expected to be committed: the disk is trusted, no recently failed row can cause a refusal, and the outbox has
-    /// capacity.
+    /// Whether new rows are expected to be committed: no transaction has failed because of the disk since an outbox row was last committed,
+    /// no recently failed row can cause a refusal, and the outbox has capacity.
     func willFit(_ capacity: OutboxCapacity, _ options: EnqueueOptions) -> Bool {
         isDiskTrusted && !(options.warns && failed > 0) && OutboxPack.ids.contains(next &+ capacity.rows)
             && options.bounds.take(rows: undelivered &+ pending.rows &+ capacity.rows, bytes: bytes &+ pending.bytes &+ capacity.bytes)

@@ -89,6 +89,7 @@ extension StoreReader {
 extension StoreWriter {
     // MARK: - Inside `change`
 
+    /// Inserts a pack.
     /// - Parameters:
     ///   - positions: positions in `hexes` of the hexes of the new pack, at least one.
     ///   - bodies: the concatenated bodies of all `hexes`.

@@ -6,7 +6,7 @@ public struct EnqueueOptions: Sendable {
     public var recipients: [PeerContact]
     /// Whether a hex without a key is refused if the same hex failed for a recipient less than `warningTime` ago.
     public var warns: Bool
-    /// Milliseconds since 1970.
+    /// The current time, in milliseconds since 1970.
     public var now: Int64
     /// Milliseconds after which an undelivered row expires.
     public var lifetime: Int64
@@ -110,7 +110,7 @@ public struct OutboxRow: Sendable, Equatable {
     public var id: Int64
     public var messageID: MessageID
     public var peer: PeerID
-    /// The SHA-256 of the hex if it was sent with a key (`PreparedHexes.add`); otherwise zeros.
+    /// The SHA-256 of the hex if it was sent with a key (`PreparedHexes.add`); otherwise usually zeros.
     public var digest: [UInt8]
     /// The stored state; never `.sending`.
     public var state: OutboxState

@@ -3,7 +3,7 @@ internal import HexlistModel
 /// The hexes of an outbox pack without their bodies, as one blob of consecutive entries:
 ///
 ///     16 bytes  message id
-///     32        digest of a hex with a key; zeros, or a digest, of one without
+///     32        SHA-256 of a hex with a key (`PreparedHexes.add`); without a key usually zeros, and not used
 ///      4        length of the body, little-endian
 ///      2        length of the subject, little-endian; 0xFFFF for none
 ///               subject, UTF-8

@@ -113,6 +113,7 @@ extension StoreWriter {
         try outboxBatch(peer, after: 0, limit: 1, maxBytes: 0).items.first?.id
     }
 
+    /// Rejects the oldest queued rows of a peer, at most `limit` of them.
     /// - Returns: the rejected rows.
     func rejectQueued(_ peer: PeerID, code: String, message: String?, limit: Int, at now: Int64) throws -> [OutboxMove] {
         guard let row = try peerRow(peer) else { return [] }
