@@ -1,8 +1,8 @@
 internal import GRDB
 internal import HexlistModel
 
-/// All aliases in memory, with the peer that has each. They are read from the store at once, because aliases are compared as `NameKey`s,
-/// which no index of SQLite can do.
+/// All aliases in memory, each with its peer. They are read from the store at once, because aliases are compared as `NameKey`s, which no
+/// index of SQLite can do.
 struct AliasBook {
     private var owners: [NameKey: PeerID] = [:]
 

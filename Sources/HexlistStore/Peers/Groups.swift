@@ -31,6 +31,7 @@ extension StoreReader {
         return groups
     }
 
+    /// Returns the row id and the stored name of a group; `nil` if there is none.
     /// - Parameter name: the name of the group, compared as a `NameKey`.
     fileprivate func groupRow(_ name: String) throws -> (id: Int64, name: String)? {
         guard let key = NameKey(name) else { return nil }
@@ -181,6 +182,7 @@ struct GroupBook {
 }
 
 extension HexlistError {
+    /// Creates the error for a group that does not exist.
     /// - Parameters:
     ///   - name: the name of the missing group, without `@`.
     ///   - names: the names of the existing groups, for a suggestion.

@@ -68,8 +68,8 @@ extension StoreWriter {
         }
     }
 
-    /// - Parameter limit: maximum bytes of automatically fetched files, for each hex and for each day; 0 disables automatic fetching. Files
-    ///   of hexes that arrived before automatic fetching was enabled are not fetched.
+    /// Sets the limit of automatic fetching. Files of hexes that arrived before automatic fetching was enabled are not fetched.
+    /// - Parameter limit: maximum bytes of automatically fetched files, for each hex and for each day; 0 disables automatic fetching.
     func setFetchLimit(_ peer: PeerID, _ limit: Int64) throws {
         try change {
             let row = try peerRow(making: peer)

@@ -6,7 +6,7 @@ public struct PeerEndpoint: Sendable, Hashable {
     public var host: String
     public var port: Int
     public var interface: String?
-    /// How the endpoint became known, in the terms of discovery, such as `lastKnown`.
+    /// How the endpoint became known: a raw value of `Endpoint.Source` (HexlistDiscovery), such as `lastKnown`.
     public var via: String
     /// The time at which a session at this endpoint last proved the peer's key, in milliseconds since 1970; 0 for never.
     public var lastOKAt: Int64
@@ -20,8 +20,8 @@ public struct PeerEndpoint: Sendable, Hashable {
     }
 }
 
-/// A peer that the store has a record of. A peer is recorded if it is trusted or blocked, has an alias, groups or settings, or if hexes in
-/// the store or the outbox refer to it.
+/// The record of a peer in the store. A peer has a record if it is trusted or blocked, has an alias, groups or settings, or if hexes,
+/// tombstones or outbox rows refer to it.
 public struct PeerRecord: Sendable, Equatable {
     public var peer: PeerID
     public var kind = PeerKind.hexlist
@@ -34,7 +34,7 @@ public struct PeerRecord: Sendable, Equatable {
     public var trust: Trust
     public var version: String?
     public var boot: BootNonce?
-    /// Milliseconds since 1970.
+    /// The time of the last contact with the peer, in milliseconds since 1970.
     public var lastSeenAt: Int64?
     /// The number of the peer's hexes in the inbox and held.
     public var hexes: Int
@@ -76,13 +76,13 @@ public struct PeerRecord: Sendable, Equatable {
 /// Information about a peer from one contact with it, such as a session.
 public struct PeerContact: Sendable {
     public var peer: PeerID
-    /// The kind of the connection. If the peer's record has another kind, the contact does not change it.
+    /// The kind of peer, which the protocol of the connection shows. If the peer's record has another kind, the contact does not change it.
     public var kind: PeerKind
     public var fingerprint: Fingerprint?
     public var name: String
     public var version: String?
     public var boot: BootNonce?
-    /// Milliseconds since 1970.
+    /// The time of the contact, in milliseconds since 1970.
     public var seenAt: Int64
     /// The endpoints at which the peer was reached, best last; empty for a session that the peer dialled.
     public var endpoints: [PeerEndpoint]

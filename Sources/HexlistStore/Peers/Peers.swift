@@ -113,6 +113,7 @@ extension StoreWriter {
         return true
     }
 
+    /// Sets the trust of a peer, as `HexStore.setTrust` describes.
     /// - Parameters:
     ///   - fingerprint: the key to trust; `nil` for the recorded key.
     ///   - name: the name of the peer that was shown to the user for this decision, even if it was empty; `nil` for the recorded name.
@@ -124,7 +125,7 @@ extension StoreWriter {
         return try setTrust(peer, trust, fingerprint: fingerprint, name: name, at: now, &aliases)
     }
 
-    /// - Parameter aliases: all aliases, shared by several calls; `nil` until a call needs them and reads them.
+    /// - Parameter aliases: all aliases, shared by several calls; `nil` until the first call that needs them, which reads them.
     func setTrust(
         _ peer: PeerID, _ trust: Trust, fingerprint: Fingerprint?, name: String?, at now: Int64, _ aliases: inout AliasBook?
     ) throws -> TrustChange {
@@ -157,6 +158,7 @@ extension StoreWriter {
         }
     }
 
+    /// Stores the card of a trusted key, unless the stored one has the same or a greater serial.
     /// - Returns: whether the card was stored.
     func setCard(_ card: PeerCard, of key: Fingerprint) throws -> Bool {
         try change {
@@ -170,6 +172,7 @@ extension StoreWriter {
         }
     }
 
+    /// Deletes the record of a peer, as `HexStore.forgetPeer` describes.
     /// - Returns: whether the whole row was deleted. If `false`, the peer's UUID, key and name stay.
     @discardableResult
     func forgetPeer(_ peer: PeerID) throws -> Bool {

@@ -1,8 +1,7 @@
 public import HexlistModel
 
-/// One peer of a roster, the trust list that users export and import: key, name, alias, trust, groups, addresses and
-/// card. The peer's UUID is
-/// derived from the key, so an entry cannot combine a key with the identity of another peer.
+/// One peer of a roster, the trust list that users export and import: key, name, alias, trust, groups, addresses and card. The peer's UUID
+/// is derived from the key, so an entry cannot combine a key with the identity of another peer.
 public struct RosterEntry: Sendable, Equatable {
     public var kind: PeerKind
     public var fingerprint: Fingerprint
@@ -113,7 +112,7 @@ extension StoreWriter {
     /// Imports one entry, completely or not at all.
     ///
     /// - Parameters:
-    ///   - aliases: all aliases, shared by the entries of an import; `nil` until an entry needs them and they are read.
+    ///   - aliases: all aliases, shared by the entries of an import; `nil` until the first entry that needs them, which reads them.
     ///   - groupBook: all groups. Shared by the entries of an import.
     func importPeer(
         _ entry: RosterEntry, at now: Int64, _ aliases: inout AliasBook?, _ groupBook: inout GroupBook
