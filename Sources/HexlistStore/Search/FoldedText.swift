@@ -1,8 +1,8 @@
 import HexlistModel
 
-/// A text in the form that is passed to the tokenizer of the search index. Letters that the tokenizer treats as different although people
-/// type them as equal are replaced (`ß` by `ss`, `ø` by `o`, full-width letters by ASCII), and each character of a script without spaces
-/// between words becomes a word, so that a search finds it inside a longer text. A change of the rules needs another
+/// A text in the form that is passed to the tokenizer of the search index. Letters that people treat as equal, but the tokenizer does not,
+/// are replaced (`ß` by `ss`, `ø` by `o`, full-width letters by ASCII). In scripts without spaces between words, each
+/// character becomes a word, so that a search finds it inside a longer text. After a change of these rules, increase
 /// `SearchDocument.format`.
 struct FoldedText {
     private(set) var bytes: [UInt8]
@@ -44,7 +44,7 @@ struct FoldedText {
         }
     }
 
-    /// Returns the byte range in the original text of a range in `bytes`.
+    /// Converts a byte range of `bytes` to the byte range of the same characters in the original text.
     func original(_ range: Range<Int>) -> Range<Int> {
         guard let offsets else { return range }
         let start = range.lowerBound < offsets.count ? offsets[range.lowerBound] : originalCount

@@ -24,10 +24,10 @@ struct IndexThrottle {
         notBefore = end + (end - start) * (Self.timeShare - 1)
     }
 
-    /// Whether the store is not idle. Then batches have to be small, because writes would have to wait for them.
+    /// Whether something was written within the last `idleAfter`. If so, batches have to be small, because further writes wait for them.
     func isBusy(at now: ContinuousClock.Instant) -> Bool { lastWrite.map { now - $0 < Self.idleAfter } ?? false }
 
-    /// Returns the time until the next batch may run, provided that nothing is written meanwhile.
+    /// Returns the time until the next batch may run if no write happens meanwhile.
     func delay(at now: ContinuousClock.Instant) -> Duration {
         guard let lastWrite, let busySince else { return .zero }
         let untilIdle = lastWrite + Self.idleAfter - now

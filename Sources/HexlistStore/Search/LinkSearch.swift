@@ -9,8 +9,8 @@ extension StoreReader {
 
     /// Returns a page of the links that match a search. The newest hex comes first, its links in their order.
     ///
-    /// A link matches if each clause of the search is true for its texts or for those of the hex that has it, and at least one clause is
-    /// true for the link itself, unless the search is only about hexes.
+    /// A link matches if each clause of the search is true for the link or for its hex. In addition, at least one clause must be true for
+    /// the link itself, unless all clauses are only about hexes (colour and sender).
     ///
     /// - Parameters:
     ///   - limit: maximum number of links, up to 10 000. Fewer are returned if their texts exceed 4 MiB, or if many examined links do not
@@ -29,8 +29,8 @@ extension StoreReader {
         return page
     }
 
-    /// Returns the links with the highest scores among the newest matches. A link scores for words in its description, its tags, its URL or
-    /// note, and in the description of its hex. Links with equal scores are newest first.
+    /// Returns the links with the highest scores among the newest matches, within the limits of one page. A link scores for words in its
+    /// description, its tags, its URL or note, and in the description of its hex. Links with equal scores are newest first.
     public func bestLinks(_ filter: SearchFilter, limit: Int = 20) throws -> LinkSearchPage {
         let query = try query(filter)
         var found: [(score: Int, link: SearchedLink)] = []
@@ -171,20 +171,20 @@ struct SearchedLink {
     }
 }
 
-/// A hex that matches a search, and the hexes around it.
+/// A hex that matches a search, with data of the hexes that contain it.
 struct SearchedHex {
     var id: Int64
     var top: HexSummary
-    /// The row of the topmost hex's proven sender.
+    /// The row id of the proven sender of the topmost hex; `nil` if it has none.
     var peer: Int64?
     var description: [UInt8]
     var sender: [UInt8]
     var color: [UInt8]
     var annotations: Annotations
-    /// The descriptions of the hexes around its links, the topmost first.
+    /// The descriptions of the hexes that contain its links, the topmost first.
     var folders: [String] = []
 
-    /// Bytes of the hex's texts and of the descriptions of the hexes around it.
+    /// Bytes of the hex's texts and of the descriptions of the hexes that contain it.
     var byteCount: Int {
         let texts = folders + annotations.tags + [annotations.note, top.senderName]
         return texts.reduce(sender.count) { $0 + $1.utf8.count }
@@ -197,7 +197,8 @@ struct LinkCheck {
 
     init(_ query: SearchQuery) { self.query = query }
 
-    /// Whether each condition of the query, by clause, is true for the hex and therefore for all its links.
+    /// The results of all conditions for one hex: for each clause, whether each of its conditions is true for the hex, and therefore for
+    /// all links of the hex.
     struct HexTexts {
         fileprivate var isTrue: [[Bool]]
 
@@ -257,7 +258,8 @@ private struct LinkWords {
             isASCII = bytes.allSatisfy { $0 < 0x80 }
         }
 
-        /// Whether the text may have a word. Much faster than splitting the text into words, which the answer `false` makes unnecessary.
+        /// Whether the text may contain a word. This check is much faster than splitting the text into words. After `false`, splitting is
+        /// not needed.
         func mayHave(_ word: [UInt8]) -> Bool {
             guard isASCII, let first = word.first else { return true }
             guard bytes.count >= word.count else { return false }

@@ -102,6 +102,7 @@ extension StoreReader {
         return false
     }
 
+    /// Prepares the query for the hexes in the index that match an expression and have ids below `before`, highest id first.
     /// - Parameter expression: a query in the language of FTS5.
     func matches(_ expression: String, before: Int64) throws -> SQLStatement {
         let statement = try SQLStatement(

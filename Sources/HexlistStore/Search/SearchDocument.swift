@@ -15,7 +15,7 @@ struct SearchDocument {
 
     /// The description, note and tags of the hex, folded like all texts (`FoldedText`).
     private(set) var about: [UInt8] = []
-    /// The name of the sender, as the hex claims it.
+    /// The name of the sender, as stated in the hex.
     private(set) var sender: [UInt8] = []
     /// The URLs, descriptions, notes and tags of the links.
     private(set) var links: [UInt8] = []

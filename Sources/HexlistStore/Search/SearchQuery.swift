@@ -1,7 +1,7 @@
 internal import HexlistJSON
 internal import HexlistModel
 
-/// A search whose texts are split into words by the tokenizer. Makes the FTS5 query for hexes, and has the conditions that `LinkCheck`
+/// A search whose texts are split into words by the tokenizer. It creates the FTS5 query for hexes, and has the conditions that `LinkCheck`
 /// applies to single links. The user's input is converted to words and keys, and is never inserted into a query verbatim.
 struct SearchQuery {
     /// Conditions of a search. At least one must be true or, if the clause is excluded, none.
@@ -19,7 +19,7 @@ struct SearchQuery {
         case color([UInt8])
         case service([UInt8])
         case tag([UInt8])
-        /// The row of the proven sender; -1 for none.
+        /// The row id of the proven sender; -1, which matches no hex, if the peer has no record.
         case sender(Int64)
         /// A link that is marked as dead.
         case dead
@@ -104,7 +104,7 @@ struct SearchQuery {
         }
     }
 
-    // MARK: - The shown match
+    // MARK: - The excerpt of a match
 
     /// Returns an excerpt of the text of a hex that has the most words of the query; of several, the first.
     func match(in content: HexContent) -> SearchMatch? {

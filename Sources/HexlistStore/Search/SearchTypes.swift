@@ -7,7 +7,7 @@ public struct SearchFilter: Sendable, Equatable {
     public var location: HexLocation?
     /// Whether hexes must be unread or read; `nil` for both.
     public var unread: Bool?
-    /// The peers of the terms `SearchTerm.from`, by the text of the term. A term whose peer is missing matches nothing.
+    /// The peers of the terms `SearchTerm.from`, by the text of the term. A term that has no peer in this dictionary matches nothing.
     public var senders: [String: PeerID] = [:]
     /// The required proven sender; `nil` for all senders.
     public var peer: PeerID?
@@ -62,7 +62,7 @@ public struct SearchMatch: Sendable, Equatable {
 /// A link that matches a search.
 public struct LinkHit: Sendable {
     public var link: ListedLink
-    /// The descriptions of the hexes around the link, from the topmost to the one that has the link.
+    /// The descriptions of the hexes that contain the link, from the topmost to the one that has the link itself.
     public var folders: [String]
     /// An excerpt of the matching text of the link or of its hex; `nil` if no text has the words.
     public var match: SearchMatch?
