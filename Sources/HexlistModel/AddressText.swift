@@ -6,7 +6,8 @@ public struct AddressText: Sendable, Equatable {
     /// The address or host name without brackets and port.
     public let host: String
 
-    /// - Returns: `nil` if the text is not an address. A name without a dot and without a port is a peer's name, not a host name.
+    /// Parses an address or a host name, with an optional port. A name without a dot and without a port is a peer's name, not a host name.
+    /// - Returns: `nil` if the text is not an address.
     public init?(_ text: String) {
         guard (1...300).contains(text.utf8.count) else { return nil }
         self.text = text

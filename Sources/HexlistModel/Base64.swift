@@ -1,4 +1,4 @@
-/// Base64 with padding (RFC 4648, section 4) for bytes of a known count. There is exactly one valid text for any bytes.
+/// Base64 with padding (RFC 4648, section 4). The decoder is given the number of bytes, and accepts exactly one text for any bytes.
 public enum Base64 {
     private static let digits = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
     private static let padding = UInt8(ascii: "=")
@@ -15,6 +15,7 @@ public enum Base64 {
         return String(decoding: text, as: UTF8.self)
     }
 
+    /// Decodes the text of a known number of bytes.
     /// - Returns: exactly `count` bytes; `nil` for other lengths or alphabets, wrong padding, or unused bits that are not zero.
     public static func decode(_ text: some StringProtocol, count: Int) -> [UInt8]? {
         guard text.utf8.count == textBytes(of: count) else { return nil }

@@ -8,6 +8,6 @@ extension Duration {
 }
 
 extension Duration {
-    /// Whole milliseconds, rounded down.
+    /// The duration in milliseconds, without the fraction.
     public var milliseconds: Int64 { components.seconds * 1_000 + components.attoseconds / 1_000_000_000_000_000 }
 }

@@ -12,8 +12,7 @@ public struct IPAddress: Hashable, Sendable {
 
     private init(four: UInt32) { self.init(bits: 0xFFFF << 32 | UInt128(four)) }
 
-    /// - Parameter text: an IPv4 or IPv6 address without a zone. Numbers with leading zeros are refused, because some programs read them as
-    ///   octal.
+    /// Parses an IPv4 or IPv6 address without a zone. Refuses numbers with leading zeros, because some programs read them as octal.
     public init?(_ text: String) {
         if let four = Self.four(text.utf8) {
             self.init(four: four)
@@ -24,7 +23,7 @@ public struct IPAddress: Hashable, Sendable {
         }
     }
 
-    /// - Parameter bytes: 4 bytes of IPv4 or 16 of IPv6 in network byte order.
+    /// Creates an address from 4 bytes (IPv4) or 16 bytes (IPv6) in network byte order; `nil` for any other number of bytes.
     public init?(bytes: [UInt8]) {
         let number = bytes.prefix(16).reduce(UInt128(0)) { $0 << 8 | UInt128($1) }
         switch bytes.count {
@@ -104,7 +103,7 @@ public struct IPAddress: Hashable, Sendable {
         ("192.0.0.0", 24), ("192.0.2.0", 24), ("192.88.99.0", 24), ("198.18.0.0", 15), ("198.51.100.0", 24), ("203.0.113.0", 24),
         ("240.0.0.0", 4),
     ])
-    /// Special networks inside 2000::/3.
+    /// Networks inside 2000::/3 (global unicast) that are not public.
     private static let specialSix = networks([("2001::", 23), ("2001:db8::", 32), ("2002::", 16), ("3fff::", 20)])
 
     /// The network that is usually assigned to one subscriber, for limits per subscriber: the /64 of an IPv6 address, or the IPv4 address
@@ -134,7 +133,7 @@ extension IPAddress: CustomStringConvertible {
     }
 }
 
-// Parsers and formatter of the two notations. `LinkHost` also uses them for the hosts of links.
+// Parsers and formatter of the notations of IPv4 and IPv6. `LinkHost` also uses them for the hosts of links.
 extension IPAddress {
     /// Parses an IPv4 address in dotted form, such as `192.0.2.1`: four numbers up to 255, without leading zeros.
     static func four(_ bytes: some Collection<UInt8>) -> UInt32? {
@@ -193,8 +192,8 @@ extension IPAddress {
         return (pieces >> behind) << (128 - 16 * before) | pieces & (1 << behind - 1)
     }
 
-    /// Formats eight groups in lower case. The first longest run of two or more zero groups becomes `::`. The last 32 bits are never
-    /// written as a dotted IPv4 address.
+    /// Formats an IPv6 address as groups of lower-case hexadecimal digits. The first longest run of two or more zero groups becomes `::`.
+    /// The last 32 bits are never written as a dotted IPv4 address.
     static func text(ofSix bits: UInt128) -> String {
         let pieces = (1...8).map { UInt16(truncatingIfNeeded: bits >> (128 - 16 * $0)) }
         var longest = 0..<0

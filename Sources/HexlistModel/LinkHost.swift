@@ -97,7 +97,7 @@ enum LinkHost {
 
 /// Encodes Punycode (RFC 3492), the part of an internationalized label after `xn--`.
 enum Punycode {
-    /// - Returns: `nil` if a number overflows, which cannot happen for labels of up to 63 bytes.
+    /// Encodes a label. Returns `nil` if a number overflows, which cannot happen for labels of up to 63 bytes.
     static func encode(_ scalars: [Unicode.Scalar]) -> String? {
         let (base, tMin, tMax, skew, damp) = (36, 1, 26, 38, 700)
         var (point, delta, bias) = (0x80, 0, 72)

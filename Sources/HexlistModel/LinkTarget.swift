@@ -15,6 +15,7 @@ public struct LinkTarget: Equatable, Sendable {
     /// Schemes whose links have a host that is parsed as in `http` links.
     private static let schemesWithHost = ["http", "https", "ftp", "ws", "wss"]
 
+    /// Parses a link and checks whether it may be opened.
     /// - Parameter schemes: the schemes that may be opened, in lower case.
     /// - Throws: `LinkFault`, the reason why the link must not be opened.
     public init(_ url: String, schemes: [String]) throws(LinkFault) {

@@ -9,7 +9,7 @@ public struct NameKey: Hashable, Sendable {
 
     let text: String
 
-    /// Returns `nil` if the name is longer than `bytes` or has no visible character.
+    /// Creates the key of a name; `nil` if the name is longer than `bytes` or has no visible character.
     public init?(_ name: String) {
         guard name.utf8.count <= Self.bytes else { return nil }
         var key = String.UnicodeScalarView()
@@ -25,7 +25,8 @@ public struct NameKey: Hashable, Sendable {
     /// thousands of names.
     public func isKey(of name: String) -> Bool { name.utf8.count <= Self.bytes && isKey(of: name.unicodeScalars) }
 
-    /// - Parameter name: at most `bytes` bytes of UTF-8.
+    /// Whether a name has this key.
+    /// - Parameter name: the scalars of a name of at most `bytes` bytes of UTF-8.
     func isKey(of name: some Sequence<Unicode.Scalar>) -> Bool {
         var wanted = text.utf8.makeIterator()
         var isSame = true

@@ -13,8 +13,8 @@ public struct PeerDisplayName: Sendable, Equatable {
     /// The last name that the peer announced. Untrusted text.
     public var name: String
     public var alias: String?
-    /// `trusted`, `stranger` or `blocked`; for a sender without a key `guest` or `drop`; a newer daemon may return other values. Empty if
-    /// unknown.
+    /// The trust as text: `trusted`, `stranger` or `blocked`; `guest` or `drop` for a sender without a key; empty if unknown. A newer
+    /// daemon may return other values.
     public var trust: String
 
     public init(uuid: String?, name: String, alias: String?, trust: String) {
@@ -36,9 +36,9 @@ public struct PeerDisplayName: Sendable, Equatable {
         case short
         /// The form in the table of `PeerDisplayName`, but without the trust, for sentences that state it themselves.
         case named
-        /// The short UUID and the trust are always included, for decisions about trust.
+        /// The form that always has the short UUID and the trust, for decisions about trust.
         case full
-        /// The complete UUID and the trust are included, for a list of candidates.
+        /// The form with the complete UUID and the trust, for a list of peers to choose from.
         case whole
     }
 

@@ -1,5 +1,5 @@
-/// The protocol that a peer speaks. The record of a peer has exactly one kind, and trust, a block or requests of one kind never apply to
-/// another kind.
+/// The protocol that a peer speaks. The record of a peer has exactly one kind. Trust in a peer of one kind, or a block of it, never applies
+/// to another kind.
 public enum PeerKind: String, CaseIterable, Sendable {
     /// A Hexlist peer. Its fingerprint is the hash of its public key.
     case hexlist

@@ -1,7 +1,7 @@
 /// A parsed search, such as `words "a phrase" pref* -without one OR other host:example.org tag:db is:unread`: clauses that must all be
 /// true.
 public struct SearchExpression: Equatable, Sendable {
-    /// One condition of a search. At least one of its terms must be true. An excluded clause has a single term, which must be false.
+    /// A clause of a search: at least one of its terms must be true. An excluded clause has a single term, which must be false.
     public struct Clause: Equatable, Sendable {
         public var terms: [SearchTerm]
         public var isExcluded: Bool

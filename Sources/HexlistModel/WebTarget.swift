@@ -32,7 +32,7 @@ public struct WebTarget: Sendable, Equatable {
         if isAbsolute { return WebTarget(String(reference)) }
         if reference.hasPrefix("//") { return WebTarget("\(scheme):\(reference)") }
         let head = reference.prefix { !["/", "?"].contains($0) }
-        guard !head.contains(":") else { return nil }  // another scheme
+        guard !head.contains(":") else { return nil }  // a link with another scheme
         let path = resource.prefix { $0 != "?" }
         let base: Substring =
             switch reference.first {
