@@ -23,7 +23,7 @@ public final class HexStore: Sendable {
     /// `.peers`.
     ///
     /// - Parameters:
-    ///   - metrics: measures commits.
+    ///   - metrics: the timer and counter of commits.
     ///   - steady: the monotonic clock.
     /// - Throws: `.storeUnusable` if the file is not a store of this or an earlier version, or cannot be read and written; nothing is
     ///   overwritten. `.storageFull` if the disk is too full to create or open the store.
@@ -185,7 +185,7 @@ final class CancellationFlag: Sendable {
 
     func set() { flag.withLock { $0 = true } }
 
-    /// - Throws: `CancellationError`
+    /// - Throws: `CancellationError` if the flag is set.
     func check() throws { if flag.withLock({ $0 }) { throw CancellationError() } }
 }
 

@@ -50,6 +50,7 @@ struct MemoryReclaimerState {
     }
     private var phase = Phase.quiet(passed: 0)
 
+    /// Counts bytes of work.
     /// - Returns: whether a burst began. If `true`, the caller has to call `isOver` in two seconds.
     mutating func passed(_ bytes: Int) -> Bool {
         switch phase {

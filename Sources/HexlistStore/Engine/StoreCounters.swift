@@ -23,7 +23,7 @@ struct StoreCounters: Equatable {
     var eventBytes: Int64 = 0
     /// The highest hex id that the search index covers.
     var indexed: Int64 = 0
-    /// The number of rows in `reindex` (`SearchIndex`).
+    /// The number of rows in the table `reindex`: indexed hexes that need a new index entry (`SearchIndex`).
     var reindex: Int64 = 0
     /// The time of `LivedClock` at which the row was saved.
     var lived: Int64 = 0

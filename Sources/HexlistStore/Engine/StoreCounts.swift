@@ -1,4 +1,4 @@
-/// Numbers of records, for lists and `hexlist status`. Read from the counters row, which every transaction updates, without counting rows.
+/// Counts of records, for lists and `hexlist status`. Read from the counters row, which every transaction updates, without counting rows.
 public struct StoreCounts: Sendable, Equatable {
     public var inbox: Int64
     /// The number of unread hexes in the inbox.

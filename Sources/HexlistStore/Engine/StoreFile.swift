@@ -89,7 +89,7 @@ enum StoreFile {
         var applicationID: UInt32
     }
 
-    /// - Returns: the header; `nil` if the file cannot be read, with the reason in `errno`.
+    /// Reads the header of a database file; `nil` if the file cannot be read, with the reason in `errno`.
     static func header(_ path: String) -> Header? {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else { return nil }

@@ -17,7 +17,7 @@ public class StoreReader {
         self.lived = lived
     }
 
-    /// Returns the numbers of records, for lists and `hexlist status`. Reads only the counters row.
+    /// Returns the counts of records, for lists and `hexlist status`. Reads only the counters row.
     public func counts() throws -> StoreCounts { try StoreCounters(on: db).counts }
 
     /// Returns the size of the store on disk in bytes, including the WAL.

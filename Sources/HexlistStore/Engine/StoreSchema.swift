@@ -426,8 +426,8 @@ enum StoreSchema {
         CREATE INDEX offerRowOffer ON offerRow (offer);
         """
 
-    /// Adds reservations of a peer's daily bytes for automatically fetched files, and the peers that sent each file of the pool, which are
-    /// taken from completed transfers.
+    /// Adds the bytes of a peer's daily limit that are reserved for an automatically fetched file. Also adds the peers that sent each file
+    /// of the pool, which the migration reads from completed transfers.
     private static let reservations = """
         -- Bytes of `fetchDayBytes` of the peer that are reserved for the file and have not arrived; NULL: somebody asked for the file.
         ALTER TABLE transfer ADD COLUMN reservedBytes INTEGER;
@@ -443,7 +443,7 @@ enum StoreSchema {
             WHERE transfer.state = 'done' AND transfer.place IS NOT NULL;
         """
 
-    /// Adds the numbers of the files that outbox rows offer, which remain after the offers have ended, and the result of the last request
+    /// Adds the counts of the files that outbox rows offer, which remain after the offers have ended, and the result of the last request
     /// for each offer.
     private static let filesOfRows = """
         ALTER TABLE offerPeer ADD COLUMN isFetched INTEGER NOT NULL DEFAULT 0;  -- 1: the peer has the file
@@ -466,7 +466,7 @@ enum StoreSchema {
             GROUP BY offerRow.outbox;
         """
 
-    /// Adds the bin: hexes that were deleted from My Hexlist, with everything inside (`BinnedHex`).
+    /// Adds the bin: hexes that were deleted from My Hexlist, with their links and inner hexes (`BinnedHex`).
     private static let bin = """
         CREATE TABLE bin (
             number INTEGER PRIMARY KEY,             -- in order of deletion

@@ -43,7 +43,7 @@ extension HexStore {
         // `leave` passes the hex.
         leave(EnqueueReport(parts: [.new(hexes: 1, first: options.recipients.indices.map { first &+ Int64($0) })]))
         var options = options
-        options.warns = false  // `willFit` excluded such a failure; a hex that may be sent already must not be refused
+        options.warns = false  // `willFit` found no recent failure; a hex that may be sent already must not be refused
         submit({ [options] in try $0.enqueue([hex], options, ids: first) }) { [writes] result in
             let isWritten = (try? result.get()).map { $0.full == nil } ?? false
             writes.outbox.withLock { $0.ended(capacity, first: first, used: capacity.rows, isWritten: isWritten) }

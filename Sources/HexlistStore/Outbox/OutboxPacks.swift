@@ -19,7 +19,7 @@ struct OutboxPack {
     /// The ids of all rows that were inserted with the pack, whether or not they still exist.
     var rows: ClosedRange<Int64> { first...(first &+ count &* copies &- 1) }
 
-    /// Returns the position in the pack of a row's hex.
+    /// Returns the position of a row's hex in the pack.
     /// - Parameter row: an id in `rows`.
     func position(of row: Int64) -> Int { Int((row &- first) % count) }
 
@@ -48,7 +48,7 @@ struct OutboxPack {
 
     static let columns = "outboxPack.id, outboxPack.first, outboxPack.count, outboxPack.copies, outboxPack.isKeyed"
 
-    /// Returns `nil` if a value is invalid, as in a damaged file.
+    /// Reads a pack from the columns `columns`; `nil` if a value is invalid, as in a damaged file.
     init?(_ row: SQLStatement, from column: Int32 = 0) {
         self.init(
             id: row.int64(column), first: row.int64(column + 1), count: row.int64(column + 2), copies: row.int64(column + 3),

@@ -138,7 +138,8 @@ extension StoreReader {
         ) { $0.int64(0) }
     }
 
-    /// Returns the first stored rows whose files the peer can still fetch, up to `limit`. A row with files is a row range of its own.
+    /// Returns the ids of the first `stored` rows whose files the peer can still fetch, up to `limit`. A row with files is a row range of
+    /// its own.
     /// - Parameters:
     ///   - time: a time of `LivedClock`.
     ///   - after: the id that the page begins after, if the oldest rows come first.
@@ -257,7 +258,7 @@ extension OutboxRow {
     /// Returns the total bytes of the texts that all rows of a row range share.
     fileprivate static func size(_ row: SQLStatement) -> Int { row.size(of: 4...15) }
 
-    /// Returns `nil` if the UUID or the state is invalid, as in a damaged file.
+    /// Creates a row from its row range and its hex; `nil` if the UUID or the state is invalid, as in a damaged file.
     fileprivate init?(_ row: SQLStatement, _ id: Int64, _ hex: PackReader.Hex) {
         guard let state = OutboxState(rawValue: row.text(4)), let peer = row.uuid(5) else { return nil }
         self.init(

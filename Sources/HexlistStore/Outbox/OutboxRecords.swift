@@ -43,7 +43,7 @@ public enum EnqueuedRow: Sendable, Equatable {
 
     public var state: OutboxState { if case .existing(let row) = self { row.state } else { .queued } }
 
-    /// Whether an earlier send with the same key made this row, which was not changed.
+    /// Whether the row belongs to an earlier send with the same key and was not changed.
     public var isEarlier: Bool { if case .existing = self { true } else { false } }
 }
 

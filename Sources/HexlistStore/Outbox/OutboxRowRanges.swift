@@ -15,7 +15,8 @@ struct OutboxRowRange {
 
     static let columns = "outbox.id, outbox.last, outbox.peer, outbox.pack, outbox.state"
 
-    /// Returns `nil` if a value is invalid, as in a damaged file. The length is checked because callers iterate over all ids.
+    /// Reads a row of the table `outbox`; `nil` if a value is invalid, as in a damaged file. The length is checked because callers iterate
+    /// over all ids.
     init?(_ row: SQLStatement) {
         let (id, last) = (row.int64(0), row.int64(1))
         guard OutboxPack.ids.contains(id), id <= last, last &- id < Int64(OutboxPack.maxHexes),

@@ -28,7 +28,7 @@ struct PackedHexes {
 
     init() {}
 
-    /// - Returns: the decoded hexes; `nil` if the blob is damaged.
+    /// Decodes the blob of a pack; `nil` if the blob is damaged.
     init?(_ bytes: [UInt8]) {
         self.bytes = bytes
         let isWhole = bytes.withUnsafeBytes { raw in

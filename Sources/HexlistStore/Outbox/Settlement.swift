@@ -1,6 +1,6 @@
 internal import HexlistModel
 
-/// A final state that consecutive rows of the outbox get.
+/// The final state of consecutive outbox rows with the same result.
 struct Settlement: Sendable, Equatable {
     var ids: ClosedRange<Int64>
     /// `.stored`, `.held`, `.rejected` or `.failed`.

@@ -42,7 +42,7 @@ public struct PeerRecord: Sendable, Equatable {
     public var unread: Int
     public var held: Int
     public var heldBytes: Int
-    /// The number of queued outbox rows.
+    /// The number of queued outbox rows for the peer.
     public var queued: Int
     /// The known endpoints, most recently successful first; at most `endpointLimit`.
     public var endpoints: [PeerEndpoint]
@@ -84,7 +84,7 @@ public struct PeerContact: Sendable {
     public var boot: BootNonce?
     /// The time of the contact, in milliseconds since 1970.
     public var seenAt: Int64
-    /// The endpoints at which the peer was reached, best last; empty for a session that the peer dialled.
+    /// The endpoints at which the peer was reached, the preferred one last; empty for a session that the peer dialled.
     public var endpoints: [PeerEndpoint]
 
     public init(

@@ -237,7 +237,7 @@ extension PeerRecord {
         fetchLimit, fetchDay, fetchDayBytes, fetchTo, kind, openLinks, card, cardSerial, routes
         """
 
-    /// Returns `nil` if the row has no valid UUID, as in a damaged file.
+    /// Reads a row of the table `peer`; `nil` if it has no valid UUID, as in a damaged file.
     fileprivate init?(_ row: SQLStatement) {
         guard let uuid = row.uuid(1) else { return nil }
         peer = PeerID(uuid)

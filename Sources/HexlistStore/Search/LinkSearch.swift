@@ -191,7 +191,7 @@ struct SearchedHex {
     }
 }
 
-/// Checks single links of the hexes that the index returned.
+/// Decides which links of the hexes that the index returned match a search, and scores them.
 struct LinkCheck {
     private let query: SearchQuery
 

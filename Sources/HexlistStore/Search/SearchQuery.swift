@@ -41,11 +41,11 @@ struct SearchQuery {
 
     // MARK: - The index
 
-    /// The query for hexes for which the whole search is true.
+    /// The FTS5 query for hexes for which the whole search is true.
     var expression: String { query { _ in true } }
 
-    /// The query for hexes that may have matching links. Of the excluded conditions it contains only those about the whole hex, because an
-    /// excluded word may occur only in other links of the hex.
+    /// The FTS5 query for hexes that may have matching links. Of the excluded conditions it contains only those about the whole hex,
+    /// because an excluded word may occur only in other links of the hex.
     var linkExpression: String { query(excluding: \.isOfHex) }
 
     private func query(excluding isUsed: (Condition) -> Bool) -> String {
