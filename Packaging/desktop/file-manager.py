@@ -1,4 +1,5 @@
-# The entry "Send with Hexlist…" for selected local files, in Nautilus 3, Nautilus 4 and Caja. Showing the menu asks nobody.
+# The entry "Send with Hexlist…" for selected local files, in Nautilus 3, Nautilus 4 and Caja. Showing the menu
+# starts no program and sends no request.
 import subprocess
 from gi.repository import GObject, @LIBRARY@
 
