@@ -61,7 +61,7 @@ public struct AtomFeed: Sendable {
                 let address = MarkupText.escaped(PercentEncoding.encodeUnprintable(entry.url, and: #""<>\^`{|}"#))
                 lines.append(#"<link rel="alternate" href="\#(address)"/>"#)
             } else {
-                // Text, because a reader would make a link clickable whatever program its scheme starts.
+                // Written as text: a feed reader would make a link clickable, even if its scheme starts a program.
                 lines.append(Self.element("content", entry.url))
             }
             if !entry.author.isEmpty { lines.append("<author>\(Self.element("name", entry.author))</author>") }

@@ -29,7 +29,7 @@ public enum BookmarkCSV {
         ("date_added", .created), ("saved date", .created), ("added", .created), ("note", .note), ("notes", .note), ("description", .note),
     ]
 
-    /// Columns of Raindrop and Pocket that are not imported: internal numbers and images.
+    /// Columns of Raindrop and Pocket that are not imported: internal numbers (`id`, `cursor`) and images (`cover`).
     private static let useless = ["id", "cover", "cursor"]
 
     // MARK: Reading
@@ -162,7 +162,8 @@ public enum BookmarkCSV {
         return reading
     }
 
-    /// Whether the tags of a column are separated by spaces, because none of its cells contains another separator.
+    /// Whether spaces separate the tags of the file: true if no cell of the column for tags contains `,`, `|` or `[`. False if
+    /// `hasTagsWithSpaces` is set or there is no such column.
     private static func splitsTagsAtSpaces(_ header: Header) -> Bool {
         guard !header.hasTagsWithSpaces, let column = header.columns.firstIndex(where: { $0.isSame(as: .tags) }) else { return false }
         var rows = header.rows
@@ -215,6 +216,7 @@ enum FolderPath {
         return escaped
     }
 
+    /// Returns the names in a path, outermost first.
     /// - Parameter isEscaped: whether slashes in names are escaped, as in files that Hexlist exported.
     static func names(_ path: String, isEscaped: Bool) -> [String] {
         var names: [String] = []

@@ -31,7 +31,7 @@ public enum BookmarkHTML {
         private var name: String
         private let hasSections: Bool
         private var lines: LineNumbers
-        /// The file itself, followed by the open lists, outermost first.
+        /// The nesting at the current position: one scope for the file, then one for each list that is open, outermost first.
         private var scopes = [Scope(isDefinition: false, folder: nil)]
         private var loose = LooseHex()
         /// The element whose text is being collected in `text`.
@@ -84,7 +84,7 @@ public enum BookmarkHTML {
             switch token {
             case .text(let bytes):
                 if case .nothing = reads { return }
-                // The text is cut, but stays over the limit, so that it is later recorded as too long.
+                // Bytes are added until the text exceeds the limit. `fitting` then reports it as too long.
                 if text.count <= FileReading.textBytes { text += bytes }
             case .open(let tag): begin(tag)
             case .close(let name): end(name)

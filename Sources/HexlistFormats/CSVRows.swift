@@ -19,6 +19,7 @@ struct CSVRows {
         var end = 0
         /// Whether every opening quote has a closing quote that is followed by a separator or by the end of the line.
         var isClean = true
+        /// Whether a quoted cell of the row contains a line break.
         var hasLines = false
         /// The offset of the first quote that has no closing quote in its line; `Int.max` if there is none.
         var unclosed = Int.max

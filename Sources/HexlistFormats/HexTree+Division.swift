@@ -2,7 +2,8 @@ public import HexlistJSON
 import HexlistModel
 
 extension HexTree {
-    /// Maximum bytes of a hex with its inner hexes, so that every peer that trusts this machine accepts the frame.
+    /// Maximum bytes of a hex with its inner hexes: 900 KiB, so that its frame stays below 1 MiB and every peer that trusts this machine
+    /// accepts it.
     private static let treeBytes = 900 << 10
 
     /// Returns the outermost hexes as HexJM, divided so that each one is within the protocol's limits. A hex with too many links becomes
@@ -62,7 +63,7 @@ extension HexTree {
     /// Maximum levels of inner hexes, including the outermost one (Docs/Protocol.md).
     static let levels = 8
 
-    /// Makes inner hexes that do not fit into their outermost hex outermost ones themselves, named by their former path.
+    /// Moves each inner hex that does not fit into its outermost hex to the top level, and names it by its former path.
     private mutating func cut() {
         var sizes = hexes.map { hex in
             Size(

@@ -1,8 +1,8 @@
 public import HexlistJSON
 import HexlistModel
 
-/// A forest of hexes and their inner hexes, read from a file or to be written to one. Each hex follows its parent; siblings keep their
-/// order.
+/// A forest of hexes and their inner hexes, read from a file or to be written to one. In the array `hexes`, each hex comes after its
+/// parent, and siblings are in their order.
 public struct HexTree: Sendable, Equatable {
     public struct Link: Sendable, Equatable {
         public var url: String
@@ -80,7 +80,7 @@ public struct HexTree: Sendable, Equatable {
         return own
     }
 
-    /// Links with the address of an earlier link (`AddressIdentity`).
+    /// The links that repeat the address of an earlier link. Addresses are compared in their normalized form (`AddressIdentity`).
     public struct RepeatedAddresses: Sendable, Equatable {
         public var count = 0
         /// The first repeated addresses, at most 5.

@@ -55,7 +55,8 @@ enum HexlistAttribute {
         }
     }
 
-    /// - Returns: whether the attribute contained the URL.
+    /// Applies the members in the attribute's value to a link. They replace the values that were read from other attributes.
+    /// - Returns: whether `data-hexlist` contained the URL.
     @discardableResult
     static func apply(_ text: String?, to link: inout HexTree.Link) -> Bool {
         let members = members(text)

@@ -9,7 +9,8 @@ public enum LinkMarkdown {
     /// Number of heading levels in Markdown. Hexes nested deeper get headings of the lowest level.
     private static let levels = 6
 
-    /// - Parameter isMine: see `BookmarkHTML.write`.
+    /// - Parameter isMine: whether a hex without a sender is the user's own. Links in such hexes stay links, even if their scheme can run
+    ///   code.
     public static func write(_ forest: HexTree, isMine: Bool = false) -> [UInt8] {
         var lines = ""
         let lists = forest.childLists()

@@ -2,8 +2,8 @@ import HexlistModel
 
 /// Detects links whose scheme is not followed by `://`, such as `mailto:`.
 enum LinkScheme {
-    /// Schemes that are followed by other text than an authority (`//host`). Words with other schemes are more likely ordinary text, such
-    /// as `Re:hello`.
+    /// Schemes whose addresses have no authority (`//host`). A word with any other scheme and no `//` is probably ordinary text, such as
+    /// `Re:hello`.
     private static let opaque: Set<String> = [
         "about", "bitcoin", "callto", "cid", "data", "doi", "facetime", "feed", "geo", "im", "javascript", "magnet", "mailto", "maps",
         "news",

@@ -69,7 +69,8 @@ struct TextLine {
     /// The offset of the first scalar after the list marks.
     private let start: Int
 
-    /// - Parameter isPlain: see `TextLinks.addresses`.
+    /// - Parameter isPlain: whether the text is a single word. If it is an address, punctuation at its end is part of it
+    ///   (`TextLinks.addresses`).
     init(_ line: String, isPlain: Bool = false) {
         scalars = Array(line.unicodeScalars)
         start = TextLinks.withoutMarkers(scalars[...]).startIndex

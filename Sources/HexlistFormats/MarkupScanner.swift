@@ -112,9 +112,9 @@ struct MarkupScanner {
         return position < bytes.count ? bytes[position] : nil
     }
 
-    /// Reads an attribute, consuming at least one byte. Returns `nil` at a position after the opening quotation mark if the value is not
-    /// closed: there is no closing quotation mark, or neither white space nor the end of the tag follows it, so it is probably the opening
-    /// one of another attribute.
+    /// Reads an attribute, consuming at least one byte. Returns `nil` if its value has no closing quotation mark; `position` is then after
+    /// the opening one. The next quotation mark closes the value only if white space or the end of the tag follows. Otherwise it probably
+    /// opens the value of another attribute.
     private mutating func attribute() -> (name: String, value: String)? {
         let start = position
         position += 1

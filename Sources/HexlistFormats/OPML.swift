@@ -25,7 +25,8 @@ public enum OPML {
                 let hex = open.last ?? nil
                 if tag.hasOpenQuote {
                     reading.skip(.openQuote, tag["text"] ?? tag["title"] ?? "", line: lines.number(at: tag.start))
-                    // It is unknown whether a broken tag has content. Most outlines are links, so the tag is treated as closed.
+                    // After a missing quotation mark, it is unknown whether the tag has inner outlines. Most outlines have none, so it is
+                    // treated as closed.
                 } else if let (link, isOwn) = link(tag) {
                     let target = hex ?? loose.index(in: &reading.forest, description: title)
                     reading.add(link, to: target, isOwn: isOwn, line: lines.number(at: tag.start))

@@ -126,6 +126,7 @@ public struct PageTitle: Sendable {
         /// More bytes of the page may change the result. The value is the title so far, or the beginning of a very long one; `nil` if it
         /// has not begun.
         case open(ArraySlice<UInt8>?)
+        /// The page has no title before its `<body>`.
         case none
 
         var title: ArraySlice<UInt8>? {
@@ -137,7 +138,7 @@ public struct PageTitle: Sendable {
         }
     }
 
-    /// Runs in linear time.
+    /// Searches a page for its title, in linear time.
     private static func scan(_ page: [UInt8]) -> Scan {
         var at = page.startIndex
         while let open = page[at...].firstIndex(of: UInt8(ascii: "<")) {
@@ -169,7 +170,7 @@ public struct PageTitle: Sendable {
         return MarkupScanner.isSpace(next) || next == UInt8(ascii: ">") || next == UInt8(ascii: "/")
     }
 
-    /// Returns the index of the first occurrence of an ASCII text in lower case, without regard to case.
+    /// Returns the index of the first occurrence of a text. Ignores the case of ASCII letters in the bytes; `text` must be in lower case.
     private static func first(_ text: String, in bytes: ArraySlice<UInt8>) -> Int? {
         let text = Array(text.utf8)
         guard bytes.count >= text.count else { return nil }

@@ -112,7 +112,7 @@ enum ServiceJSON {
         var reading = FileReading()
         var lines: LineNumbers
         private let name: String
-        /// The hex for ungrouped entries, and the one for archived entries.
+        /// The hex for entries that are in no group, and the hex for archived entries. Each is added with its first entry.
         private var loose = LooseHex()
         private var archive = LooseHex()
 

@@ -99,8 +99,8 @@ enum TextLinks {
         at + 4 < range.upperBound && text[at + 3] == "." && text[at..<at + 3].allSatisfy { $0 == "w" || $0 == "W" }
     }
 
-    /// Whether a host may begin directly after this scalar. Not after letters, digits, `@`, `/` and similar characters, because then it is
-    /// part of a mail address, a path or another host.
+    /// Whether a host may begin directly after this scalar. After a letter, a digit, `@`, `/` or a similar character, the text is part of a
+    /// mail address, a path or another host.
     private static func isBoundary(_ scalar: Unicode.Scalar) -> Bool {
         !isLetter(scalar) && !("0"..."9").contains(scalar) && !["@", "/", ".", "-", "_", "=", "%"].contains(scalar)
     }
