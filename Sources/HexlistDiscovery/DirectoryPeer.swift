@@ -61,7 +61,7 @@ struct DirectoryPeer: Sendable {
     var records: Set<Record> = []
     /// Whether the last announcement was withdrawn by the network, and not removed because avahi-daemon failed.
     var wasWithdrawn = false
-    /// The endpoints from earlier dials (`lastKnown`) and from the configuration (`static`), best first.
+    /// The endpoints that were dialled successfully (`lastKnown`) or configured (`static`), best first; at most `endpointsPerProbe`.
     var saved: [Endpoint] = []
     /// The dialled endpoint of the newest session. For an inbound session, its source address, which is only displayed. `nil` after that
     /// session has ended, even if an older session is open.
@@ -103,7 +103,7 @@ struct DirectoryPeer: Sendable {
 
     mutating func recordDial(_ socketAddress: Endpoint.SocketAddress, _ result: DialResult) {
         if dialResults[socketAddress] == nil, dialResults.count >= DirectoryLimits.dialResultsPerPeer {
-            // Evicts the least valuable result; among equally valuable ones, the oldest (`worth`).
+            // Evicts the result with the smallest `evictionRank`: silent addresses first, then the oldest ones.
             if let least = dialResults.min(by: { $0.value.evictionRank < $1.value.evictionRank }) { dialResults[least.key] = nil }
         }
         dialResults[socketAddress] = result
@@ -264,7 +264,7 @@ struct ProbeSchedule: Sendable {
     /// Number of consecutive failed probes.
     var failures = 0
     var running: ProbeID?
-    /// Whether to repeat the running probe immediately if it fails, for example because of a new announcement.
+    /// Whether to repeat the running probe immediately if it fails, for example because a new announcement arrived meanwhile.
     var again = false
     /// Token balance of the probes that announcements of the peer may cause.
     var allowance = DirectoryTimes.announcedProbes

@@ -2,7 +2,8 @@ public import HexlistModel
 
 // Diagnostics for `hexlist doctor`.
 extension PeerDirectory {
-    /// The interfaces and IP versions on which this node receives its own announcement. Other machines there should receive it too.
+    /// The interfaces and IP versions on which this node receives its own announcement. Other machines in these networks should receive it
+    /// too.
     public var ownAnnouncements: [(interface: String, isIPv6: Bool)] {
         ownRecords.sorted(by: Record.inOrder).compactMap { record in
             guard record.unicast == nil, let present = records[record], present.claim?.boot == boot else { return nil }

@@ -11,9 +11,9 @@ extension PeerDirectory {
     /// Whether an announcement of this peer may cause a dial.
     func mayDialOnAnnouncement(_ peer: DirectoryPeer) -> Bool { !isHiding || peer.trust == .trusted }
 
-    /// The reason why an announced endpoint must not be dialled; `nil` if it may. A trusted peer may be dialled at a private address behind
-    /// a router, because a host that answers there must prove the peer's key and otherwise learns nothing. Announcements cannot make this
-    /// machine dial addresses on the Internet.
+    /// The reason why an announced endpoint must not be dialled; `nil` if it may. A trusted peer may also be dialled at a private address
+    /// behind a router: a host that answers must prove the peer's key, and otherwise learns nothing. Announcements cannot make this machine
+    /// dial addresses on the Internet.
     func refusal(of claim: DirectoryRecord.AnnouncedPeer) -> DialPolicy.Refusal? {
         guard claim.refusal == .foreignNetwork, peers[claim.peer]?.trust == .trusted,
             IPAddress(ofHost: claim.endpoint.host)?.isPrivate == true

@@ -44,10 +44,15 @@ extension PeerDirectory {
         return EndpointRank(tier: isNear ? 2 : 3, age: .zero, number: number)
     }
 
-    /// Whether an endpoint was probably used by an earlier process of the peer and is not valid any more. Conditions: the newest proved
-    /// process never answered at the endpoint, and its announcement was withdrawn or replaced, or only earlier processes announce it, or
-    /// the newest process announces other ports. Goodbye packets and announcements can be forged, so such endpoints are still dialled, but
-    /// last. They are not listed beside current ones.
+    /// Whether an endpoint was probably used by an earlier process of the peer and is not valid any more. That is the case in two
+    /// situations:
+    ///
+    /// - The endpoint was saved, and its announcement was withdrawn or replaced after the last answer.
+    /// - The newest proved process has not answered at the endpoint, and it announces only other ports, or only earlier processes announce
+    ///   the endpoint.
+    ///
+    /// Goodbye packets and announcements can be forged, so such endpoints are still dialled, but last. They are not listed beside current
+    /// ones.
     func isPast(_ endpoint: Endpoint, of peer: DirectoryPeer) -> Bool {
         guard endpoint.via != .static else { return false }
         let socketAddress = endpoint.socketAddress
@@ -127,7 +132,8 @@ extension PeerDirectory {
         return row
     }
 
-    /// The single row for all announcements of an unproven UUID. If they have different reasons, the row has the most important one.
+    /// The single row for all announcements of an unproven UUID. If they are ghosts for different reasons, the row has the reason with the
+    /// greatest `weight`.
     private func unprovenRow(_ peer: DirectoryPeer, _ row: DirectoryRow) -> DirectoryRow? {
         let announcing = peer.records.sorted(by: Record.inOrder)
         let statuses = announcing.compactMap { status($0) }
@@ -267,8 +273,8 @@ extension PeerDirectory {
 
 /// The sort key of endpoints: the smallest is dialled first.
 private struct EndpointRank: Comparable {
-    /// The kind of endpoint: 0 answered, 1 configured or saved, 2 announced in a local network, 3 announced elsewhere, 4 silent or no longer
-    /// announced, 5 proved another identity.
+    /// The kind of endpoint: 0 answered, 1 configured or saved, 2 announced in a local network, 3 announced elsewhere, 4 silent or no
+    /// longer announced, 5 proved another identity.
     var tier: Int
     var age: Duration
     /// `DirectoryRecord.number` of the announcement. The greatest number is dialled first.

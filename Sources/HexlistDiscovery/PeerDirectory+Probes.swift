@@ -370,7 +370,8 @@ extension PeerDirectory {
         }
     }
 
-    /// Removes cancelled deadlines: those at the top, so that they do not cause a wake-up, and all once they are the majority.
+    /// Removes cancelled deadlines from the heap of timers. Those at the top are always removed, so that they cause no wake-up. The others
+    /// are removed when they are the majority.
     mutating func compactTimers() {
         while let first = timers.min, !isCurrent(first) { timers.removeMin() }
         guard timers.count > 2 * (schedules.count + peers.count + running.count) + 1_024 else { return }

@@ -97,7 +97,8 @@ extension PeerDirectory {
         }
     }
 
-    /// The interval of periodic probes, long enough to keep all unattended peers within the rate limit, plus a random tenth to spread them.
+    /// The interval of periodic probes of verified peers without a session. It grows with the number of these peers, so that their probes
+    /// stay within the rate limit. Up to 10 %, chosen at random, are added to spread the probes.
     mutating func reverifyInterval() -> Duration {
         let interval = max(DirectoryTimes.reverify, DirectoryTimes.reverifyPerPeer * unattended.count)
         return interval + interval / 10_000 * randomNumber(below: 1_000)

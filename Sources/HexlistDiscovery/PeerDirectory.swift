@@ -52,8 +52,8 @@ public struct PeerDirectory: Sendable {
     /// The state of the random generator that spreads probes.
     var random: UInt64
 
-    /// The peers reported as `up`. After each input, this set and `listed`, `unattended` and `missing` are compared with the peers that
-    /// changed.
+    /// The peers reported as `up`. `reportChanges` updates this set and the three following ones after each input, from the peers that the
+    /// input changed (`touchedPeers`).
     var reportedUp: Set<PeerID> = []
     var listed: Set<PeerID> = []
     var unattended: Set<PeerID> = []
@@ -138,7 +138,7 @@ public struct PeerDirectory: Sendable {
         }
     }
 
-    /// Returns the stored record that equals this one, or this one if there is none, so that all tables share one object.
+    /// Returns the stored record that is equal to `record`, or `record` itself if there is none, so that all tables share one object.
     private func canonical(_ record: Record) -> Record { records.index(forKey: record).map { records[$0].key } ?? record }
 
     // MARK: - Peers
@@ -313,7 +313,8 @@ public struct PeerDirectory: Sendable {
     }
 
     private mutating func reportGhost(_ record: Record) {
-        // Announcements of the earlier process remain for a short time after each restart of a peer. They are not reported.
+        // After each restart of a peer, announcements of its earlier process remain until they are withdrawn or expire. They are not
+        // reported.
         guard let status = status(record), let reason = status.reason, status != .formerStart else { return }
         switch reason {
         case .self, .duplicate, .unverified: return  // normal

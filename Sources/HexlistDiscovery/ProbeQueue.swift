@@ -44,12 +44,13 @@ struct ProbeQueue: Sendable {
     /// Tokens available for every urgency. The balance is limited to the tokens of one second, but not to less than one token.
     private var tokens: Double
     private let tokensLimit: Double
+    /// Unused tokens that only urgent probes may use (`Urgency.mayUseBurst`).
     private var savedTokens: Double
     private let savedTokensLimit: Double
     private var refilledAt: ContinuousClock.Instant?
 
     private var queues: [Deque<ProbeTarget>] = Urgency.allCases.map { _ in [] }
-    /// The queue in which a target waits. Entries in other queues are stale.
+    /// The urgency of each waiting target, and thus its queue. An entry of another queue is stale.
     private var queuedUrgency: [ProbeTarget: Urgency] = [:]
     private var slot = 0
 

@@ -26,7 +26,7 @@ public struct InstanceKey: Hashable, Sendable, CustomStringConvertible {
     public var description: String { "\(name).\(type).\(domain)" }
 }
 
-/// An item reported by a browser: an instance on one interface with one IP version.
+/// An announcement as a DNS-SD browser reports it: an instance on one interface with one IP version.
 ///
 /// The value is a reference to shared content, because each record is stored in many tables.
 public struct Record: Hashable, Sendable {

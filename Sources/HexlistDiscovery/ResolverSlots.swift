@@ -62,11 +62,12 @@ struct ResolverSlots: Sendable {
         case close(Record)
     }
 
+    /// Assigns free slots to waiting records, and ends time slices that are over.
     /// - Returns: the actions, in order.
     mutating func advance(now: ContinuousClock.Instant) -> [Action] {
         var actions: [Action] = []
         while open.count < limit, let record = nextWaiting() { begin(record, now: now, &actions) }
-        // A trusted record preempts an untrusted one.
+        // A waiting trusted record gets the slot of the untrusted record whose resolver was opened first.
         while trustedWaiting > 0, trustedOpen < limit - reserved,
             let (oldest, _) = open.lazy.filter({ !$0.value.isTrusted }).min(by: { $0.value.since < $1.value.since })
         {
