@@ -1,6 +1,6 @@
 import HexlistModel
 
-/// A syntax error in JSON and its position (T22).
+/// A syntax error in JSON and its position. A frame with such an error is `malformed` (Docs/Protocol.md, rule T22).
 public struct GrammarFault: Error {
     /// The kind of syntax error: the token that is expected at the position, or the defect of the byte at the position.
     public enum Reason: UInt8, Sendable {

@@ -164,6 +164,7 @@ public struct Inlined<Value: MemberGroup>: JSONShape {
 extension Inlined: Equatable where Value: Equatable {}
 extension Inlined: Sendable where Value: Sendable {}
 
+/// A type whose members can be written into the enclosing object (`Inlined`).
 public protocol MemberGroup: Codable {
     /// The name of a member that every such value has. An inlined value is present if the enclosing object has this member.
     static var marker: String { get }

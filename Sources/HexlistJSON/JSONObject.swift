@@ -32,6 +32,7 @@ public struct JSONObject: Sendable {
         return members.last { $0.nameBytes.count == length && $0.nameBytes.elementsEqual(name.utf8) }?.value
     }
 
+    /// Returns the value of a required member.
     /// - Throws: `JSONFault` if the member is missing or its value is of another type.
     public func value<Value: JSONDecodable>(_ name: String) throws(JSONFault) -> Value {
         guard let json = self[name] else { throw JSONFault("`\(name)` is missing") }

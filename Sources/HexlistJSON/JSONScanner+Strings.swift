@@ -156,7 +156,7 @@ extension JSONScanner {
         return isNegative ? -magnitude : magnitude
     }
 
-    /// Reads the sequence number of a frame (T21), which is an integer from 1 to 2^63 - 1.
+    /// Reads the sequence number of a frame, an integer from 1 to 2^63 - 1 in decimal digits (Docs/Protocol.md, rule T21).
     /// - Returns: the number and the position after it; `nil` for any other value.
     @inlinable @inline(__always)
     public func sequence(at start: Int) -> (Int64, end: Int)? {

@@ -1,6 +1,6 @@
 // Replaces the escapes in scanned strings by their characters.
 extension JSONScanner {
-    /// Appends the text of a scanned string. Lone surrogates and U+0000 become U+FFFD (T20).
+    /// Appends the text of a scanned string. Lone surrogates and U+0000 become U+FFFD (Docs/Protocol.md, rule T20).
     /// - Returns: whether a character was replaced by U+FFFD.
     public func appendText(_ start: Int, _ stop: Int, to text: inout [UInt8]) -> Bool {
         var wasRepaired = false

@@ -13,7 +13,8 @@ public struct JSONScanner {
 
     public let base: UnsafePointer<UInt8>
     public let end: Int
-    /// The offset that is added to a position to get that of a `TextSlice`. It is the location of position 0 in the frame or in the arena.
+    /// The offset of position 0 as a `TextSlice` counts it: in the frame or, with the top bit set, in the arena (`HexContent.arena`). It is
+    /// added to the position of each slice.
     @usableFromInline let origin: UInt32
 
     @inlinable

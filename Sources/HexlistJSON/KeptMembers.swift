@@ -47,7 +47,7 @@ extension JSONWriter {
 
 extension HexContent {
     /// Returns the names of the unknown members of the hex, a link or an inner hex.
-    /// - Parameter extra: its `extra`.
+    /// - Parameter extra: the property `extra` of the hex, link or inner hex.
     public func memberNames(of extra: TextSlice) -> [String] {
         guard extra.count > 0 else { return [] }
         return (try? JSONValue(parsing: string(extra)))?.members?.map(\.name) ?? []
