@@ -1,6 +1,6 @@
 /// A change of one node, for the change log and for undo.
 public struct ListChange: Equatable, Sendable {
-    /// `nil` if the node was not known.
+    /// The node before the change; `nil` if this replica did not have it.
     public var before: ListNode?
     public var after: ListNode
 
@@ -15,7 +15,7 @@ public struct ListChange: Equatable, Sendable {
         case register(UTF8Text)
     }
 
-    /// The parts whose values differ. A value that was only written again is not one of them.
+    /// The parts whose values differ. A part that was written again with the same value is not included.
     public var parts: Set<Part> {
         guard let before else { return [.addition] }
         var parts: Set<Part> = []

@@ -2,10 +2,10 @@ import Crypto
 import HexlistJSON
 import HexlistModel
 
-/// The digest of a list, by which two replicas detect that they differ although each has received all changes of the other. It is the XOR of
-/// the nodes' hashes, so that a change of one node updates it.
+/// The digest of a list, by which two replicas detect that they differ although each has received all changes of the other. It is the XOR
+/// of the nodes' hashes, so that a change of one node updates it.
 ///
-/// It detects faults, such as a disk image that was rolled back. It is no protection against a peer, which can choose nodes with any XOR.
+/// It detects faults, such as a disk image that was rolled back. It does not detect a malicious peer, which can choose nodes with any XOR.
 public struct ListDigest: Hashable, Sendable, CustomStringConvertible {
     public private(set) var value: UInt64
 
@@ -22,8 +22,8 @@ public struct ListDigest: Hashable, Sendable, CustomStringConvertible {
         SHA256.hash(data: canonicalForm(of: node, in: list)).prefix(8).reduce(0) { $0 << 8 | UInt64($1) }
     }
 
-    /// The node's wire form with all versions in full and without private registers (Docs/Lists.md, "Digest"). Of a link that was deleted on
-    /// its own, it has only the id and the deletion mark, because some replicas have purged the rest.
+    /// The node's wire form with complete replica numbers in its versions and without private registers (Docs/Lists.md, "Digest"). For a
+    /// link that was deleted on its own, it has only the id and the deletion mark, because some replicas have purged the other values.
     static func canonicalForm(of node: ListNode, in list: ListNode.ID) -> [UInt8] {
         let isReduced = node.id.kind == .link && node.isDeletedAlone
         let place = isReduced ? nil : node.place

@@ -9,8 +9,8 @@ public struct ListCollection: Hashable, Sendable {
         self.machines = machines
     }
 
-    /// Returns the collection that remains: the one on more machines, else the older one, else the one with the smaller id. Both sides
-    /// choose the same one.
+    /// Returns the collection that remains: the one on more machines; if the numbers are equal, the older one; if the ages are equal too,
+    /// the one with the smaller id. Both machines of an exchange choose the same collection.
     public static func remaining(_ left: ListCollection, _ right: ListCollection) -> ListCollection {
         if left.machines != right.machines { return left.machines > right.machines ? left : right }
         return (left.list.time, left.list) <= (right.list.time, right.list) ? left : right
@@ -18,9 +18,11 @@ public struct ListCollection: Hashable, Sendable {
 }
 
 extension ListTransaction {
-    /// Carries the nodes of another collection over into this one. Hexes with equal titles, unique on both sides, and links with equal URLs
-    /// at the same place become one; all other nodes keep their ids and versions, so that several machines that do this have the same
-    /// result.
+    /// Adds the nodes of another collection to this one.
+    ///
+    /// A hex and a hex of the other collection become one if they are in the same hex and have the same title, and no further hex there has
+    /// this title. Links in the same hex become one if they have the same URL. All other nodes keep their ids and versions, so that several
+    /// machines that join the same collections have the same result.
     /// - Parameter other: the rows of the other collection, with their derived values.
     /// - Returns: the number of nodes that were added or changed.
     @discardableResult
@@ -60,7 +62,7 @@ extension ListTransaction {
         return counterparts
     }
 
-    /// The contents of a hex by title or URL, each in order.
+    /// The contents of a hex: its hexes by title, and its links by URL. Nodes with the same title or URL are in the order of the hex.
     private struct Contents {
         var hexes: [UTF8Text: [ListNode.ID]] = [:]
         var links: [UTF8Text: [ListNode.ID]] = [:]

@@ -2,11 +2,12 @@
 public enum ListLimits {
     /// Maximum UTF-8 bytes of a URL, a title, or the value of a register.
     public static let textBytes = 64 << 10
-    /// Maximum registers of a node besides place, title and private registers, and maximum UTF-8 bytes of their names. If several writers
-    /// add more together, the newest ones are kept.
+    /// Maximum registers of a node besides place, title and private registers, and maximum UTF-8 bytes of their names. If the registers of
+    /// several writers exceed the limit together, the newest ones are kept.
     public static let registers = 64
     public static let registerNameBytes = 64
-    /// Maximum UTF-8 bytes of all texts of a node. Escaped, they fit into a page.
+    /// Maximum UTF-8 bytes of all texts of a node. Even if every byte is written as an escape of 6 bytes, they fit into
+    /// `receivedPageBytes`.
     public static let nodeBytes = 256 << 10
     /// Maximum nodes of a page.
     public static let pageNodes = 2_000
@@ -14,7 +15,7 @@ public enum ListLimits {
     public static let pageBytes = 1 << 20
     /// Maximum bytes of a page that is decoded.
     public static let receivedPageBytes = 2 << 20
-    /// Maximum milliseconds that a version from another person may be ahead of this machine's clock. Between machines whose clocks differ
-    /// by more, nothing is exchanged.
+    /// Maximum milliseconds that a version from another person may be ahead of this machine's clock: 12 hours. Machines whose clocks differ
+    /// by more do not exchange anything.
     public static let clockAhead: Int64 = 12 * 3_600_000
 }

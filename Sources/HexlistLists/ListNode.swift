@@ -73,7 +73,8 @@ public struct ListNode: Identifiable, Equatable, Sendable {
         return registers.values.reduce(values.max() ?? 0) { max($0, $1.version.clock) }
     }
 
-    /// Whether the deletion mark covers all values of the node. If the mark names a hex, the node is deleted only if that hex is.
+    /// Whether the node has a deletion mark, and none of its values is newer than the mark. If the mark names a hex, the node is deleted
+    /// only if that hex is.
     public var isMarkedDeleted: Bool {
         guard let deletion else { return false }
         return version.map { $0 <= deletion.version } ?? true
@@ -100,8 +101,8 @@ public struct ListNode: Identifiable, Equatable, Sendable {
         public static let content = Changes(rawValue: 16)
     }
 
-    /// Takes the greater of each value of two nodes with the same id. The version decides, then the bytes, so that replicas are equal even
-    /// if a faulty program wrote two values with one version.
+    /// Merges another node with the same id: of each value, the one with the greater version is kept. If the versions are equal, the
+    /// greater bytes are kept, so that replicas are equal even if a faulty program wrote two values with one version.
     ///
     /// A purged link ignores values that its deletion mark covers.
     @discardableResult
@@ -125,9 +126,10 @@ public struct ListNode: Identifiable, Equatable, Sendable {
         return changes
     }
 
-    /// Removes the registers with the smallest versions, and of those the smallest names, above `ListLimits.registers`. A register only moves
-    /// up in this order, so merging stays associative. Private registers are not counted.
-    /// - Returns: whether there were too many.
+    /// Removes the oldest registers until `ListLimits.registers` are left; of registers with equal versions, the one with the smallest name
+    /// first. The version of a register never decreases, so the result does not depend on the order of merges. Private registers are
+    /// neither counted nor removed.
+    /// - Returns: whether a register was removed.
     private mutating func removeOldestRegisters() -> Bool {
         guard registers.count > ListLimits.registers else { return false }
         let shared = registers.filter { !Self.privateRegisters.contains($0.key) }

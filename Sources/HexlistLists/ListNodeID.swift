@@ -23,14 +23,14 @@ extension ListNode {
             ).with(version: 8)
         }
 
-        /// Parses `description`; `nil` for anything else.
+        /// Parses an identifier as `description` formats it; `nil` for any other text.
         public init?(base64url text: some Sequence<UInt8>) {
             guard let bytes = Base64URL.decode(text), let uuid = UUIDBytes(bytes: bytes) else { return nil }
             self.init(uuid)
         }
 
         public var kind: Kind { Kind(rawValue: UInt8(truncatingIfNeeded: uuid.high >> 8) & 0xF) }
-        /// Unix time in milliseconds, as the creator's clock had it.
+        /// The time at which the node was created, by the clock of its creator: Unix time in milliseconds.
         public var time: Int64 { Int64(uuid.high >> 16) }
         /// Base64url without padding, 22 characters, as on the wire.
         public var description: String { Base64URL.encode(uuid.bytes) }

@@ -41,7 +41,8 @@ extension ListPage {
 /// Decodes the nodes of one page.
 private struct NodeDecoder {
     let list: ListNode.ID
-    /// `nil` for a malformed number. Nodes with its versions are left out.
+    /// The replica numbers of the page, to which the versions refer by index; `nil` for a malformed number. Nodes with a version that
+    /// refers to `nil` are left out.
     let writers: [ReplicaNumber?]
     let isFromOwnMachine: Bool
     /// The greatest time of a version that is accepted.

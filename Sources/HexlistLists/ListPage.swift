@@ -23,7 +23,7 @@ public struct ListPage: Equatable, Sendable {
         self.isLast = isLast
     }
 
-    /// A machine at the other side of an exchange.
+    /// The kind of machine with which pages are exchanged.
     public enum Peer: Sendable {
         /// A machine of the same user. It has the private registers and the entries of shared lists.
         case ownMachine
@@ -40,7 +40,7 @@ public struct ListPageEncoder: Sendable {
     private var writers: [ReplicaNumber: Int] = [:]
     private var writersInOrder: [ReplicaNumber] = []
 
-    /// Bytes for the page's other members, apart from the replica numbers.
+    /// Upper bound of the bytes of a page without its nodes and replica numbers.
     private static let overhead = 256
     /// Bytes of a replica number in the page: 16 digits, quotes and a comma.
     private static let writerBytes = 19

@@ -1,13 +1,13 @@
 /// The tree of a list's hexes, derived from their places and deletion marks: which hexes are deleted, which hex contains each, and which
 /// are shown. It depends on the rows alone, so replicas with the same rows show the same tree.
 ///
-/// - A hex whose deletion mark names a hex is deleted if that hex is, or is unknown. A cycle of such marks is deleted.
+/// - A hex whose deletion mark names another hex is deleted if that hex is deleted or unknown. Hexes whose marks form a cycle are deleted.
 /// - In a cycle of parents, the newest move is ignored: its hex is in its previous parent if that leads to the root, and otherwise in the
 ///   root.
 /// - A hex below level 8 is in the hex that contains its parent. A hex whose parent is unknown is in the root.
-/// - A deleted hex is shown if something in it is.
+/// - A deleted hex is shown if it contains a shown node.
 ///
-/// It is derived without recursion, in time linear in the number of hexes for any places and marks.
+/// The tree is derived without recursion, in time linear in the number of hexes for any places and marks.
 public struct ListStructure: Sendable {
     /// Maximum levels that are shown. A hex in the root is at level 1.
     public static let levels = 8
@@ -37,7 +37,7 @@ public struct ListStructure: Sendable {
     private(set) var steps = 0
 
     private var indices: [ListNode.ID: Int] = [:]
-    /// By hex: the index of the parent in its place, and of the hex that contains it; `nil` for the root.
+    /// For each hex, the index of the parent that its place names, and of the hex that contains it in the derived tree; `nil` for the root.
     private var parents: [Int?] = []
     private var containers: [Int?] = []
     private var isDeleted: [Bool] = []
@@ -62,7 +62,7 @@ public struct ListStructure: Sendable {
         evaluate()
     }
 
-    /// Whether a hex is known and not deleted. Nodes deleted together with any other hex are deleted.
+    /// Whether a hex is known and not deleted. A node whose deletion mark names a hex is revived while this hex is alive.
     public func isAlive(_ hex: ListNode.ID) -> Bool { indices[hex].map { !isDeleted[$0] } ?? false }
 
     public func contains(_ hex: ListNode.ID) -> Bool { indices[hex] != nil }

@@ -61,7 +61,7 @@ extension ListTransaction {
         return true
     }
 
-    /// Deletes a node with all that is shown in it.
+    /// Deletes a node with all nodes that are shown in it.
     /// - Returns: the deleted nodes.
     @discardableResult
     public mutating func delete(_ id: ListNode.ID) throws -> [ListNode.ID] {
@@ -90,8 +90,8 @@ extension ListTransaction {
 
     // MARK: - Rules for changes of hexes
 
-    /// Call before a deleted but shown hex is changed, which revives it. Removes the hex from the marks of the nodes that were deleted
-    /// together with it, so that they do not come back.
+    /// Prepares a change of a hex that is deleted but shown, which revives the hex. Removes the hex from the deletion marks of the nodes
+    /// that were deleted together with it, so that these nodes stay deleted. No effect on other nodes.
     private mutating func detachDeletedContents(of id: ListNode.ID) throws {
         guard id.kind == .hex, try storage.row(id)?.state == .retained else { return }
         for other in try storage.nodes(deletedWith: id) {
@@ -102,8 +102,8 @@ extension ListTransaction {
         }
     }
 
-    /// Call before a hex is moved. Writes the shown place of every hex whose move is ignored because of a cycle; otherwise such a move
-    /// could take effect when the cycle disappears.
+    /// Writes the place of every hex whose move is ignored because of a cycle, as the derived tree shows it. Called before a hex is moved:
+    /// otherwise an ignored move could take effect when the cycle disappears.
     mutating func writeIgnoredMoves() throws {
         let hexes = try storage.hexes().map { ListStructure.Hex($0.node, leaves: $0.leaves) }
         for (hex, container) in ListStructure(root: list, hexes: hexes).ignoredMoves {
@@ -126,7 +126,7 @@ extension ListTransaction {
         try merge(node)
     }
 
-    /// Writes a deletion mark for the values that the node has now.
+    /// Writes a deletion mark with the node's current version.
     /// - Parameter hex: the hex together with which the node is deleted; `nil` for none.
     @discardableResult
     mutating func mark(_ node: ListNode, with hex: ListNode.ID?) throws -> Bool {

@@ -5,7 +5,8 @@ public enum ListPosition: Equatable, Sendable {
     case before(ListNode.ID)
     case after(ListNode.ID)
 
-    /// The index at which a node is inserted. A position at a node that is not among the rows is the last one.
+    /// The index at which a node is inserted into the rows. If the position names a node that is not among the rows, the index is their
+    /// end.
     func index(in rows: [ListRow]) -> Int {
         switch self {
         case .first: 0
@@ -17,7 +18,8 @@ public enum ListPosition: Equatable, Sendable {
 }
 
 extension ListTransaction {
-    /// Returns the keys of nodes that are placed together at a position. If there is no room for them, neighbours get new keys first.
+    /// Returns order keys for nodes that are inserted together at a position. If there are not enough keys between the neighbours of the
+    /// position, neighbours get new keys first.
     /// - Parameters:
     ///   - count: the number of nodes.
     ///   - position: the position among the shown contents; counts as `last` if it names a node that is not among them.
@@ -39,7 +41,7 @@ extension ListTransaction {
         return try makeRoom(count: count, at: position, in: hex, using: &generator)
     }
 
-    /// Gives neighbours of a position new keys, as few as possible, and returns keys for new nodes between them.
+    /// Gives new keys to the neighbours of a position, 8 on each side and more if needed, and returns keys for the new nodes between them.
     private mutating func makeRoom(
         count: Int, at position: ListPosition, in hex: ListNode.ID, using generator: inout some RandomNumberGenerator
     ) throws -> [OrderKey] {
@@ -51,7 +53,7 @@ extension ListTransaction {
             let low = start > 0 ? rows[start - 1].node.place?.key : nil
             let high = end < rows.count ? rows[end].node.place?.key : nil
             let base = OrderKey.between(low, high, isNearHigh: false, using: &generator)
-            // A short base, so that the next nodes at this position find room.
+            // The base has at most half of the maximum length, so that later nodes at this position get keys too.
             if let base, base.bytes.count <= OrderKey.maximumBytes / 2, let keys = base.run(count: end - start + count) {
                 for (offset, row) in rows[start..<end].enumerated() {
                     try setKey(keys[offset < index - start ? offset : offset + count], of: row)

@@ -1,7 +1,7 @@
 extension ListTransaction {
-    /// Reverts changes, newest first. Only values that are still as the change wrote them are reverted, so that later changes stay.
+    /// Reverts changes, newest first. A value that was changed again later is not reverted.
     /// - Parameter changes: changes of this list, oldest first.
-    /// - Returns: the parts that were changed since and stay, by node.
+    /// - Returns: for each node, the parts that were not reverted.
     public mutating func undo(_ changes: [ListChange]) throws -> [ListNode.ID: Set<ListChange.Part>] {
         var kept: [ListNode.ID: Set<ListChange.Part>] = [:]
         // Restoring a hex also revives the nodes that were deleted together with it.
@@ -12,7 +12,8 @@ extension ListTransaction {
         return kept
     }
 
-    /// - Returns: `false` if the part was changed since.
+    /// Reverts one part of a change.
+    /// - Returns: `false` if the part was changed again later, and is therefore not reverted.
     private mutating func revert(_ part: ListChange.Part, of change: ListChange, _ restored: Set<ListNode.ID>) throws -> Bool {
         let (before, after) = (change.before, change.after)
         guard let node = try storage.row(after.id)?.node else { return false }

@@ -1,7 +1,7 @@
 /// Changes of one list that are stored together: nodes of another replica (`merge`), or local changes (`add`, `move`, `delete`, …).
 /// Afterwards `deriveTree` brings the derived values of the rows up to date.
 ///
-/// Local changes read the tree as it was derived last.
+/// Local changes read the tree as the last `deriveTree` stored it.
 public struct ListTransaction<Storage: ListStorage> {
     public var storage: Storage
     /// The digest of all rows.

@@ -1,10 +1,10 @@
 /// The position of a node among the contents of its hex: bytes, compared byte by byte. A key consists of a number of 48 bits, a fraction,
 /// and 2 random bytes, so that two replicas do not choose the same key.
 ///
-/// At an end, the number is the time, so that nodes added by several replicas are in the order of their times. In a list with the newest
-/// node first, it is the complement of the time (`newestFirst`).
+/// The number of a node that is added at an end is the time in milliseconds, so that nodes added by several replicas are in the order of
+/// their times. In a list with the newest node first, it is the complement of the time (`newestFirst`).
 public struct OrderKey: Hashable, Comparable, Sendable {
-    /// 1 to `maximumBytes` bytes. Replicas with a bug can have chosen any.
+    /// 1 to `maximumBytes` bytes. A key that a faulty replica chose may have any values.
     public let bytes: [UInt8]
 
     public static let maximumBytes = 128
@@ -37,12 +37,13 @@ public struct OrderKey: Hashable, Comparable, Sendable {
         return self.first(number: min(first.number - 1, number), using: &generator)
     }
 
-    /// Returns a key between two others. It is adjacent to one of them: if nodes are inserted one after the other into one gap, each next to
-    /// the one before, a key grows by a byte per 250 nodes.
+    /// Returns a key between two others. It is adjacent to one of them: if nodes are inserted one after the other into one gap, each next
+    /// to the one before, a key grows by a byte per 250 nodes.
     /// - Parameters:
     ///   - low: the key before; `nil` for none.
     ///   - high: the key after; `nil` for none.
-    ///   - isNearHigh: whether the key is adjacent to `high`. Pass the neighbour that was placed last.
+    ///   - isNearHigh: whether the key is adjacent to `high`, instead of `low`. Pass true if the node with the key `high` was placed later
+    ///     than the node with the key `low`.
     /// - Returns: `nil` if there is no key of at most `maximumBytes` bytes, for example because both keys are equal.
     public static func between(
         _ low: OrderKey?, _ high: OrderKey?, isNearHigh: Bool, using generator: inout some RandomNumberGenerator
