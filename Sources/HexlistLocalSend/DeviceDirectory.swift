@@ -2,8 +2,9 @@ public import HexlistModel
 
 /// The devices on the local network, a state machine that turns announcements into devices and ghosts.
 ///
-/// An announcement is only a hint. A device is listed once a TLS handshake proved its certificate: as the server of this machine's `register`
-/// (`DeviceDial`), or as the client of a request of its own. Announcements never change the data of a proven device. Performs no IO.
+/// An announcement is only a hint. A device is listed once a TLS handshake proved its certificate: the device was the server of a
+/// `register` request of this machine (`DeviceDial`), or the client of its own request. Announcements never change the data of a proven
+/// device. Performs no IO.
 public struct DeviceDirectory {
     public typealias Instant = ContinuousClock.Instant
 
@@ -12,7 +13,7 @@ public struct DeviceDirectory {
         case datagram(DeviceInfo?, from: IPAddress)
         /// A dial ended.
         case dialEnded(DeviceDialID, DeviceDialResult)
-        /// Another request to a device failed.
+        /// A request to a device failed that was not a dial, such as an upload.
         case requestFailed(Fingerprint, at: DeviceEndpoint, DeviceDialResult)
         /// A device proved its certificate as the client of a request. `info` is its own description in that request; `nil` without one.
         case proved(DeviceProof, info: DeviceInfo?)
@@ -22,7 +23,7 @@ public struct DeviceDirectory {
         case waiting(Set<Fingerprint>)
         /// The addresses of this machine's interfaces.
         case interfaces([InterfaceAddress])
-        /// Announce this machine a few times: at start, after waking, after a change of the name.
+        /// Announce this machine in a burst of three announcements: at start, after waking, after a change of the name.
         case announce
         /// A user looks at the list of peers.
         case looked
@@ -32,7 +33,7 @@ public struct DeviceDirectory {
     }
 
     public enum Output: Sendable, Equatable {
-        /// Send one announcement to the groups.
+        /// Send one announcement to the multicast groups.
         case announce
         /// Send `register` to a device, pinned to its fingerprint.
         case dial(DeviceDialID, DeviceDial)
@@ -157,7 +158,7 @@ public struct DeviceDirectory {
             return addGhost(
                 .unverified, fingerprint, source, name: info.alias, "was not asked, because this machine hides", now, &outputs)
         }
-        // A proven device that announces the address at which it answered a moment ago needs no dial.
+        // A device that answered at the announced endpoint within `redialInterval` needs no dial.
         if let device = devices[fingerprint], device.isUp, !device.hasFailed, device.endpoints.first == endpoint,
             now - device.provenAt < limits.redialInterval
         {
@@ -271,7 +272,8 @@ public struct DeviceDirectory {
         if before == nil, devices.count >= limits.devices, !makeRoom() { return }
         let endpoint = port.flatMap { $0 >= LocalSendLimits.lowestPort ? DeviceEndpoint(address: proof.address, port: $0) : nil }
         if let endpoint {
-            // Keeps the endpoint in use first while the device answers there. The new one is tried when that fails.
+            // While the device answers at the endpoint in use, this endpoint stays first. The new one becomes the second, and is used when
+            // the first one fails.
             let answers = device.isUp && !device.hasFailed && now - device.provenAt < limits.freshFor
             device.endpoints.removeAll { $0 == endpoint }
             device.endpoints.insert(endpoint, at: answers && before?.endpoints.first != endpoint ? min(1, device.endpoints.count) : 0)

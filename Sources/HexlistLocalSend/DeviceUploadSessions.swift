@@ -2,7 +2,7 @@ public import HexlistModel
 
 /// The upload sessions of devices and their tokens, a state machine. Performs no IO.
 ///
-/// Texts need no session and are not part of it.
+/// A text message needs no session, because `prepare-upload` already contains the text.
 public struct DeviceUploadSessions {
     public typealias Instant = ContinuousClock.Instant
 
@@ -10,7 +10,7 @@ public struct DeviceUploadSessions {
     public static let sessionLimit = 4
     /// The time without progress after which a session ends.
     public static let idleTime = Duration.seconds(60)
-    /// Maximum number of attempts to send a file, because its digest may differ.
+    /// Maximum number of attempts to upload a file. The sender repeats an upload whose digest was wrong.
     public static let attempts = 3
 
     /// The sender, as recorded in the store.
@@ -133,7 +133,8 @@ public struct DeviceUploadSessions {
     /// The announced bytes of the files of all sessions.
     public var openBytes: Int64 { sessions.values.reduce(0) { $0.addingClamped($1.upload.totalBytes) } }
 
-    /// Whether the session still exists, so that its bytes are to be kept. Counts as progress.
+    /// Records that bytes of a file arrived, which restarts `idleTime`.
+    /// - Returns: whether the session still exists. If not, the bytes are to be discarded.
     public mutating func progressed(_ id: String, now: Instant) -> Bool {
         sessions[id]?.progressAt = now
         return sessions[id] != nil

@@ -125,7 +125,8 @@ public struct DeviceFile: Sendable {
         return type.elementsEqual("text".utf8) || type.elementsEqual("text/".utf8)
     }
 
-    /// Maximum number of folders of a file, so that the hexes have at most `ProtocolLimits.levels`. Deeper folders are left out.
+    /// Maximum number of folders in the path of a file, so that its hexes have at most `ProtocolLimits.levels` levels. Deeper folders are
+    /// left out.
     public static let maximumFolders = ProtocolLimits.levels - 1
 
     /// The safe names of the folders and the file, outermost first, at most `maximumFolders` and one. Empty components, `.` and `..` are
