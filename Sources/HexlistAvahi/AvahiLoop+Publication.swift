@@ -11,7 +11,7 @@ struct AvahiPublication {
     var retryAt: ContinuousClock.Instant?
     /// The entry group. Created from the client and freed with it.
     var group: OpaquePointer?
-    /// The announcement in the entry group. If the wanted name was taken, this one has an alternative name.
+    /// The announcement in the entry group. It has an alternative name if another service uses the name of `announcement`.
     var published: ServiceAnnouncement?
     /// The instance name for the next publication, if an alternative was needed before; `nil` to use the announcement's own name.
     var name: String?

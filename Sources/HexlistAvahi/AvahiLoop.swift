@@ -167,7 +167,8 @@ final class AvahiLoop {
 
     /// Drops the client, reports the failure, and schedules the next attempt.
     func failed(_ message: String) {
-        // After a client that worked, the daemon was probably restarted, so a new one is created soon. Otherwise the back-off grows.
+        // If this client has worked, the daemon was probably restarted, and a new client is created after 500 ms. Otherwise the back-off
+        // grows.
         reconnects = hasBrowsed ? 0 : reconnects + 1
         let delay = hasBrowsed ? .milliseconds(500) : Self.reconnectBackoff.pause(after: reconnects)
         dropClient()
@@ -231,8 +232,8 @@ final class AvahiLoop {
 
     private func recordWithdrawn(_ record: Record) {
         guard announced.remove(record) != nil else { return }
-        // Closes the resolver here and not by a request in the mailbox: if the record appears again before requests are handled, its new
-        // resolver must not be confused with this one.
+        // Closes the resolver immediately instead of with a request in the mailbox. If the record appeared again before the request is
+        // handled, the request would close the new resolver.
         retireResolver(record)
         send(.withdrawn(record))
     }

@@ -14,7 +14,8 @@ struct DomainBrowser: Sendable {
         case resolve(InstanceKey)
     }
 
-    /// Bounds of the interval between two queries in seconds. They limit the load if the TTL is short, and the delay of new peers if it is long.
+    /// Bounds of the interval between two queries in seconds. They limit the load if the TTL is short, and the delay of new peers if it is
+    /// long.
     static let refreshInterval: ClosedRange<Int> = 5...300
     /// Interval between two queries while the domain has no services.
     static let emptyRefreshInterval: Duration = .seconds(60)
@@ -96,6 +97,7 @@ struct DomainBrowser: Sendable {
     /// Whether a query was sent before the network changed, so that its failure says nothing about the current network.
     private func isOutdated(_ asked: Instant) -> Bool { changedAt.map { asked < $0 } ?? false }
 
+    /// Handles the result of a query for the instances of the domain.
     /// - Parameter asked: the time the query was sent.
     mutating func browsed(_ outcome: DNSOutcome<[[UInt8]]>, asked: Instant, now: Instant) -> [DiscoveryEvent] {
         if case .failed = outcome, isOutdated(asked) { return [] }
@@ -118,6 +120,7 @@ struct DomainBrowser: Sendable {
         }
     }
 
+    /// Handles the result of a query for the addresses, port and TXT of an instance.
     /// - Parameter asked: the time the query was sent.
     mutating func resolved(_ key: InstanceKey, _ outcome: DNSOutcome<[Resolution]>, asked: Instant, now: Instant) -> [DiscoveryEvent] {
         guard var instance = instances[key] else { return [] }

@@ -34,7 +34,8 @@ struct ServiceLookup {
 
     let ask: Ask
 
-    /// - Returns: the unique first labels of the instances, in the server's order.
+    /// Queries the instances of a service type.
+    /// - Returns: the unique first labels of the instances, in the server's order; at most `instances`.
     func browse(_ services: DNSName) -> DNSOutcome<[[UInt8]]> {
         switch ask(services, .pointer) {
         case .failed(let text): return .failed(text)

@@ -116,7 +116,7 @@ public final class UnicastDiscovery: Sendable {
         }
     }
 
-    /// Queries the system's resolver. Blocks, for some seconds if no server answers.
+    /// Queries the system's resolver. Blocks, up to three seconds for each server that does not answer.
     static func askSystem(_ name: DNSName, _ type: DNSType) -> DNSOutcome<DNSMessage> {
         do {
             let bytes = try SystemResolver.ask(name.description, type: type.rawValue, atMost: responseBytes)
