@@ -17,7 +17,7 @@ extension TroubledNetworks {
             for browsing in [host, other] { try await Announcement.await(Lab.families, on: browsing, of: lab) { $0.txt["id"] == uuid } }
         }
 
-        /// Waits until hardly more descriptors are open than before.
+        /// Waits until at most `spareDescriptors` more descriptors are open than before.
         private static func descriptorsSettle(_ host: String, _ lab: Lab, before: [String]) async throws {
             var open: [String] = []
             try await Patience.until(or: "open are \(open), before \(before)") {
@@ -103,8 +103,8 @@ extension TroubledNetworks {
                 try await Announcement.await(1, on: "h2", of: lab) { $0.txt["id"] == "none" }
                 try await lab.start("h1", "h2")
                 try await lab.awaitPeers("h1")
-                // The session opens before the announcement, because Avahi probes the name first. The two programs decide, perhaps
-                // repeatedly, which gives up the name; both may.
+                // The session opens before the announcement, because Avahi first checks whether the name is free. Either program, or both,
+                // may have to choose another name, possibly several times.
                 try await Announcement.look(on: "h1", of: lab) { found in
                     let (own, squatting) = (found.filter { $0.txt["id"] == other }, found.filter { $0.txt["id"] == "none" })
                     let areApart = !own.isEmpty && !squatting.isEmpty && Set(own.map(\.name)).isDisjoint(with: squatting.map(\.name))

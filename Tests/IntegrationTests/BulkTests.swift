@@ -91,7 +91,7 @@ struct BulkTests {
             kill(send.identifier, signal)
             let said = try await send.first { $0.hasPrefix("Stopped: ") ? $0 : nil }
             #expect(said.contains("2 accepted"), "\(said)")
-            // The number stored by then varies. None is invalid, and none is lost.
+            // The number of hexes that are stored at this time varies, but none is invalid and none is lost.
             #expect(await send.status() == 3)
             try pipe.close()
             await events.stop()
@@ -319,7 +319,8 @@ struct TwoDaemons {
                     guard let port = status.first?.port else { throw Command.Failure("no status") }
                     try ada.folder.write("name: ada\nlisten: [127.0.0.1]\npeers: [\"127.0.0.1:\(port)\"]\n", to: "config.yaml")
                 }
-                // While bob is away, a port chosen by the system might be given to another program or connection.
+                // bob gets a fixed port outside the range from which the system chooses. Another program could get one of these while bob
+                // is away.
                 let port = "\(try LoopbackPort.free())"
                 if isBobThere {
                     try await bob.running("--port", port) {

@@ -103,7 +103,7 @@ extension TroubledNetworks {
                 try await lab.awaitPeers("h2")
                 #expect(try await lab.status("h1").avahi.state == "off")
                 try await lab.trustEachOther(("h1", entries[0].uuid), ("h2", entries[1].uuid))
-                // The host with the later query was found by the other.
+                // h2 may have dialled h1 before h1 queried the server, so h1 may not have the DNS records of h2 yet.
                 try await lab.awaitList("h1") { list in
                     list.contains { $0.uuid == entries[1].uuid && $0.endpoints.contains { $0.via == "dns" } }
                 }
@@ -248,7 +248,7 @@ extension TroubledNetworks {
                 #expect(lost.message?.contains("no server of resolv.conf answers") == true)
                 let doctor = try #require(try await lab.rows("h1", "doctor", expecting: 1, as: DoctorRow.self).first)
                 #expect(doctor.failed == ["domain"] && doctor.step("domain")?.message.contains("corp.example") == true)
-                // The peer that is still listed stays.
+                // The peer that the server listed before is still listed.
                 #expect(try await lab.peers("h1").map(\.uuid) == [entries[1].uuid])
             }
         }

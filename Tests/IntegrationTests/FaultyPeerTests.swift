@@ -54,7 +54,7 @@ extension StrangeMachines {
                         try await peer.nextBye("receiptFault")
                         let rows = try await lab.awaitOutbox("h1") { $0.first?.lastError?.contains("receiptFault") == true }
                         #expect(rows.allSatisfy { $0.state == "queued" || $0.state == "sending" }, "\(rows)")
-                        // This machine ended the session, so the end counts against no hex.
+                        // This machine ended the session, so the end of the session is not counted as a failure of a hex.
                         try peer.behave("honest")
                         for row in rows { try await lab.hexlist("h1", "outbox", "retry", "\(row.outboxID)", expecting: nil) }
                         try await lab.awaitDelivered("h1")
@@ -268,7 +268,7 @@ extension StrangeMachines {
                     }
                     #expect(second.count == 50)
                     try peer.behave("honest")
-                    // An open session must first time out.
+                    // A session that is still open times out before the rows are sent again.
                     try await lab.awaitDelivered("h1")
                     #expect(try peer.stored() == sent)
                 }

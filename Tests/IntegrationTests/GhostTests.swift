@@ -312,7 +312,7 @@ extension StrangeMachines {
                 try await lab.start("h1")
                 let after: [PeerRow] = try await lab.rows("h1", "peers", "--all")
                 #expect(after.filter { $0.state != "ghost" }.map(\.uuid) == [uuid.other])
-                // avahi-daemon drops withdrawn records a second later. The command on h3 has brought none of them back.
+                // avahi-daemon drops withdrawn records after a second. The command on h3, whose daemon is stopped, has announced nothing.
                 try await Self.awaitGone("h3", seenFrom: "h1", of: lab)
                 try await lab.hexlist("h1", "peer", "forget", uuid.other)
                 let none: [PeerRow] = try await lab.rows("h1", "peers", "--all")

@@ -44,7 +44,7 @@ extension StrangeMachines {
             }
         }
 
-        /// Waits until the first row of h1's outbox is refused with that code, and is to wait long.
+        /// Waits until the first row of h1's outbox was refused with the code and has a time for its next attempt.
         private func refused(_ code: String, _ lab: Lab) async throws {
             let rows = try await lab.awaitOutbox("h1") { $0.first?.lastError?.hasPrefix(code) == true && $0.first?.nextAttemptAt != nil }
             #expect(rows.first?.state == "queued")

@@ -77,7 +77,7 @@ struct SendReasonTests {
             let sent = try await two.send(["--to", "local", "--description", "held one", "https://example.org/"])
             #expect(sent.status == 3 && sent.out.contains("delivered; waiting for approval there"), "\(sent)")
             #expect(sent.err.contains("`hexlist pair` there, `hexlist pair local` here"), "\(sent)")
-            // The sender is notified of the receipt before the commit.
+            // `send` returns before the result of the row is committed, so the list is queried until it has the result.
             try await Patience.until(or: "it is listed") { try await two.ada.hexlist("outbox").out.isEmpty }
             #expect(try await two.ada.hexlist("outbox", "--all").out.contains("held one"))
             #expect(try await two.ada.hexlist("outbox", "--json").out.contains(#""state":"held""#))

@@ -1,8 +1,9 @@
 import Foundation
 import Testing
 
-/// A rule for all test sources: each wait is bounded and can be cancelled. An unbounded one blocks the whole run on the one machine that is
-/// slow enough. The permitted waits are `eventually`, `eventualValue`, `called` and `DispatchSemaphore.take` (TestSupport).
+/// A rule for all test sources: each wait is bounded and can be cancelled. On a machine on which the awaited event never happens, an
+/// unbounded wait would block the whole run. The permitted waits are `eventually`, `eventualValue`, `called` and `DispatchSemaphore.take`
+/// (TestSupport).
 @Suite("Waits of tests") struct WaitTests {
     private struct Rule {
         /// The kind of wait, for the message.
