@@ -139,7 +139,7 @@ import Testing
             for each in sends { #expect(try await send(each.path, each.text, key: each.key) == each.reply, "\(each)") }
             #expect(try await send(path, "two", key: String(repeating: "k", count: 129)) == "400")
             #expect(try await client.hexes(.init(), limit: 100).items.count == 5)
-            // At the same time, as a client that gave up on a slow reply.
+            // The same request several times at once, as from a client that did not wait for a slow reply and repeated the request.
             let replies = try await withThrowingTaskGroup(of: String.self) { group in
                 for _ in 0..<6 { group.addTask { try await send(path, "at once", key: "k3") } }
                 return try await group.reduce(into: []) { $0.append($1) }

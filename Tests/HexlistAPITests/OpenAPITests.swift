@@ -30,7 +30,7 @@ import Yams
     // MARK: Members
 
     struct Value: Sendable, CustomTestStringConvertible {
-        /// Path of the value's description in the page: a name of `components/schemas`, then names of properties.
+        /// The path of the value's description in Docs/openapi.yaml: a name of `components/schemas`, then names of properties.
         var place: String
         var type: any (Decodable & Sendable).Type
         var testDescription: String { place }
@@ -186,7 +186,7 @@ private struct FieldProbe: Decoder {
 
     private struct Unexpected: Error {}
 
-    /// Provides a value of nearly every type.
+    /// JSON values of many kinds. Nearly every type can be decoded from one of them.
     private static let samples = [
         "\"\"", "0", "true", "[]", "{}", "null", "\"00000000-0000-0000-0000-000000000000\"", "\"\(String(repeating: "0", count: 64))\"",
         "\"0000000000000000\"", "\"1970-01-01T00:00:00.000Z\"",
@@ -205,7 +205,7 @@ private struct FieldProbe: Decoder {
         var codingPath: [any CodingKey] { [] }
         var allKeys: [Key] { [] }
 
-        /// Asks for the optional members.
+        /// Records an optional member: the type asks for its presence before it decodes the member.
         func contains(_ key: Key) -> Bool {
             probe.notes.names.append(key.stringValue)
             return false

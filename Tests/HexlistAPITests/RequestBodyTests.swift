@@ -116,7 +116,7 @@ import Yams
         return bodies
     }
 
-    /// The schemas of the page.
+    /// The schemas of Docs/openapi.yaml.
     private struct Description {
         let page: Node
 

@@ -84,17 +84,17 @@ struct RosterTests {
             var lines = [good.jsonText, ""]
             var wrong = try peer(2)
             wrong.uuid = good.uuid
-            lines.append(wrong.jsonText)  // 3
+            lines.append(wrong.jsonText)  // line 3
             wrong = try peer(2)
             wrong.fingerprint.removeLast()
-            lines.append(wrong.jsonText)  // 4
-            lines.append(try peer(3, alias: "one").jsonText)  // 5
-            lines.append(try peer(4, trust: "friend\\u001b[2J").jsonText)  // 6
-            lines.append(try peer(5, addresses: ["fe80::1%eth0"]).jsonText)  // 7
-            lines.append(try peer(6, alias: "\u{202E}x").jsonText)  // 8
-            lines.append("{\"uuid\":1}")  // 9
-            lines.append(try peer(7).jsonText + String(repeating: " ", count: LocalAPI.bodyBytes))  // 10
-            lines.append(try peer(8).jsonText.replacing("\"trust\"", with: "\"Trust\""))  // 11
+            lines.append(wrong.jsonText)  // line 4
+            lines.append(try peer(3, alias: "one").jsonText)  // line 5
+            lines.append(try peer(4, trust: "friend\\u001b[2J").jsonText)  // line 6
+            lines.append(try peer(5, addresses: ["fe80::1%eth0"]).jsonText)  // line 7
+            lines.append(try peer(6, alias: "\u{202E}x").jsonText)  // line 8
+            lines.append("{\"uuid\":1}")  // line 9
+            lines.append(try peer(7).jsonText + String(repeating: " ", count: LocalAPI.bodyBytes))  // line 10
+            lines.append(try peer(8).jsonText.replacing("\"trust\"", with: "\"Trust\""))  // line 11
             let last = try peer(9)
             lines.append(last.jsonText)
             let done = try await ada.importRoster(Array(lines.joined(separator: "\n").utf8))

@@ -82,7 +82,7 @@ import Testing
         try await seen.until { $0.isResolution(of: "Two", port: 4_001) }
         #expect(!seen.events.contains { $0.isWithdrawal(of: "Two") })
 
-        // A new name.
+        // The instance gets another name.
         two.publish(announcement("Deux", port: 4_001))
         try await seen.until { $0.isResolution(of: "Deux", port: 4_001) }
         try await seen.until { $0.isWithdrawal(of: "Two") }

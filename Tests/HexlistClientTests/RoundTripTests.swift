@@ -25,7 +25,7 @@ struct RoundTripTests {
         }
     }
 
-    /// The text as it arrives: U+0000 becomes U+FFFD (T20), the only permitted change.
+    /// The text as it arrives. The only permitted change is that U+0000 becomes U+FFFD (Docs/Protocol.md, rule T20).
     private func received(_ text: String) -> String {
         String(String.UnicodeScalarView(text.unicodeScalars.map { $0 == "\u{0}" ? "\u{FFFD}" : $0 }))
     }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import hexlist
 
-/// A typing error gets a close suggestion, or none.
+/// Suggestions for misspelt commands, options and values: a similar one, or none.
 @Suite("Suggestions")
 struct UsageTests {
     @Test(

@@ -33,6 +33,6 @@ struct Answer {
 }
 
 extension DNSName {
-    /// The name in a valid text.
+    /// Parses a name. An invalid text gives the root.
     static func of(_ text: String) -> DNSName { DNSName(text) ?? DNSName(labels: []) }
 }

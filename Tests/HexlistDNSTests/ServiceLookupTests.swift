@@ -8,7 +8,7 @@ struct ServiceLookupTests {
     private static let services = DNSName.of("_hexlist._tcp.corp.example")
     private static let instance = DNSName.of("ada._hexlist._tcp.corp.example")
 
-    /// A zone. Names that are not in it do not exist.
+    /// A lookup that is answered from a zone, with the answers by name. Other names do not exist.
     private static func lookup(_ zone: [String: Answer]) -> ServiceLookup {
         ServiceLookup { name, type in
             guard let answer = zone["\(name) \(type)"] else { return .none }

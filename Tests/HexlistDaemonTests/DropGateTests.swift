@@ -4,7 +4,7 @@ import Testing
 
 @testable import HexlistDaemon
 
-/// Which requests with drop tokens are admitted.
+/// The admission of requests with drop tokens: rates, and limits on wrong tokens.
 @Suite("Drop gate") struct DropGateTests {
     private let start = ContinuousClock.now
     private let phone: IPAddress
@@ -99,7 +99,7 @@ import Testing
         for _ in 0..<100 { #expect(status(gate.admit("x", from: stranger, now: start)) == 429) }
         #expect(status(gate.admit("x", from: phone, now: start)) == 403)
         #expect(status(gate.admit("a", from: phone, now: start)) == nil)
-        // Also from the same address, which the phone can share with a stranger.
+        // A right token is also accepted from the blocked address, because a stranger can have the same address as the phone.
         #expect(status(gate.admit("a", from: stranger, now: start)) == nil)
         #expect(status(gate.admit("x", from: stranger, now: start + .seconds(3_600))) == 403)
     }

@@ -82,7 +82,7 @@ import Testing
         else { throw CancellationError() }
         #expect(try table.send("a", files: [], of: guest, now: start) == .store([]))
         #expect(refusal { _ = try table.send("b", files: [], of: guest, now: start) } == 410)
-        // The first one could not be stored.
+        // Hex `a` could not be stored, so the invitation still permits one hex.
         _ = table.notSent("a", files: [], of: guest)
         #expect(try table.send("b", files: [], of: guest, now: start) == .store([]))
     }
@@ -112,7 +112,7 @@ import Testing
         #expect(
             table.join(key: [7], token: nil, newToken: [50], peer: peer(), from: last, now: start) == .allEnded([upload(1)]))
         #expect(!table.isOpen(start) && table.invitation(1)?.end == .keys)
-        // The next invitation begins without these counts.
+        // The wrong keys of an earlier invitation do not count against the next one.
         #expect(table.invite(key: [2], .init(time: .seconds(60)), now: start) == 2)
         #expect(
             table.join(key: [2], token: nil, newToken: [51], peer: peer(), from: last, now: start)

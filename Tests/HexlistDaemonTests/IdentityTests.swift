@@ -60,7 +60,7 @@ struct IdentityTests {
                 await ada.supervisor.reconfigure(configuration)
                 let mailbox = "\(folder.path)/\(ada.uuid)"
                 try await eventually { FileManager.default.fileExists(atPath: "\(mailbox)/card.hxc") }
-                // They cannot be opened, and stay for a day because they may be incomplete.
+                // Two envelopes that cannot be opened. They stay in the mailbox for a day, because they may be incomplete.
                 for number in 1...2 {
                     let file = "\(mailbox)/01A3185C5000-0\(number)112233445566778899AABBCCDDEEFF.hxe"
                     try Data(repeating: 1, count: 6_000).write(to: URL(filePath: file))

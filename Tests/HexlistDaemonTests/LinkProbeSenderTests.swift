@@ -75,7 +75,8 @@ import Testing
             #expect(links["\(hex).6"]?.reason?.known == .refused && links["\(hex).7"]?.reason?.known == .serverFault)
             #expect(links["\(inner).2"]?.reason?.known == .notWeb && links["\(inner).3"]?.reason?.known == .ownNetwork)
             #expect(links["\(hex).3"]?.reason?.known == .ownNetwork && links["\(hex).1"] == nil && links.count == 8)
-            // No request to the forbidden server, one at a time to the other, and the page of two links once.
+            // The forbidden server gets no request. The other one gets one request at a time, and the page to which two links lead is
+            // requested only once.
             #expect(forbidden.requests.isEmpty && server.mostOpen == 1)
             #expect(server.requests.count { $0.hasPrefix("HEAD /back ") } == 1 && server.requests.count { $0.hasPrefix("GET /back ") } == 1)
             #expect(server.requests.allSatisfy { $0.contains("User-Agent: Hexlist/") && !$0.lowercased().contains("cookie:") })

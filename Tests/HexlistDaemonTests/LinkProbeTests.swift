@@ -6,7 +6,7 @@ import Testing
 @testable import HexlistDaemon
 
 @Suite("Checks of pages") struct LinkProbeTests {
-    /// One response, or the lack of one.
+    /// A server's response to a request, or the absence of a response.
     private enum Reply {
         case status(Int, location: String? = nil, retryAfter: String? = nil)
         case fault(WebFault)

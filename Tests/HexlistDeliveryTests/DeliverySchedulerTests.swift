@@ -38,7 +38,7 @@ struct DeliverySchedulerTests {
                 for _ in 0..<3 { host.deliveries.queued([peer: [Self.row]], again: [], isDurable: true, host) }
             }
             #expect(await host.reached == [peer])
-            // Both happen in one loop tick, without a pause.
+            // The failure and the addition of rows happen in one loop tick.
             let (wait, dialled) = await host.run { host in
                 host.failAttempts()
                 host.deliveries.queued([peer: [Self.row]], again: [peer], isDurable: true, host)

@@ -62,7 +62,7 @@ struct PeerDeliveryTests {
         #expect(Self.drain(&delivery, outbox: [Self.row(1)], now: start) == [.send(Self.row(1))])
         delivery.appended([Self.row(2), Self.row(3)], isDurable: true)
         #expect(Self.drain(&delivery, outbox: [], now: start) == [.send(Self.row(2)), .send(Self.row(3))])
-        // Rows 4 to 6 are committed when the store reports it; the running load may already contain some of them.
+        // The store reports rows 5 and 6 after their commit. A load that is running may already contain some of them.
         delivery.rowsAdded()
         guard case .load(3, let epoch) = delivery.next(now: start, fitsWindow: { _ in true }) else { return #expect(Bool(false)) }
         delivery.appended([Self.row(5), Self.row(6)], isDurable: true)
@@ -514,7 +514,7 @@ struct PeerDeliveryTests {
         let rows = (1...4).map { Self.row($0) }
         var delivery = Self.connected()
         _ = Self.drain(&delivery, outbox: rows, now: start, room: 2)
-        // A newer session came and went. The older one still owes two receipts.
+        // A newer session began and ended. On the older one, two rows are still without a receipt.
         delivery.connected(frameLimit: 1 << 20)
         delivery.connected(frameLimit: 1 << 20, inFlight: 2)
         #expect(Self.drain(&delivery, outbox: rows, now: start).isEmpty)
@@ -578,7 +578,7 @@ struct SlotTests {
         let next = turns.release(Self.peers[1])
         #expect(next == Self.peers[4])
         let last = turns.request(Self.peers[5], now: .now)
-        #expect(!last)  // not before the first in line
+        #expect(!last)  // the freed slot is reserved for the first peer in the queue
         let front = turns.request(Self.peers[4], now: .now)
         let again = turns.request(Self.peers[1], now: .now)
         #expect(front && !again)

@@ -12,7 +12,7 @@ struct SendTrackerTests {
         TrackedSend(to: peers, kind, .system, onChange: onChange)
     }
 
-    /// Rows 1, 2 and 3, one per peer, of line 7.
+    /// Follows a send with rows 1, 2 and 3, one for each peer, which are all from line 7 of a bulk stream.
     static func followed(_ kind: TrackedSend.Kind, by tracker: inout SendTracker, onChange: @escaping @Sendable () -> Void = {})
         -> TrackedSend
     {

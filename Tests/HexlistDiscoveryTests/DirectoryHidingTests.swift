@@ -138,7 +138,7 @@ import Testing
             }
             stage.pass(.seconds(1))
         }
-        // 3 at once, one per 5 s, and the schedule's own: 5, 10, 20, 40 s after failures.
+        // The announcements cause 3 probes at once and then one per 5 s. The back-off adds probes 5, 10, 20 and 40 s after failures.
         #expect(3...20 ~= stage.begun.count)
     }
 }

@@ -148,7 +148,7 @@ import Testing
         stage.wait(.seconds(700), answer: .noAnswer)
         guard let record = stage.directory.records.keys.first else { return }
         let count = stage.begun.count
-        stage.resolve(record, Stage.txt(peer), port: 2_000)  // reported before, and never lost
+        stage.resolve(record, Stage.txt(peer), port: 2_000)  // the record was already resolved to this
         #expect(stage.begun.count == count)
         stage.tell(.discovery(.resolveFailed(record, "Timeout reached")))
         stage.resolve(record, Stage.txt(peer), port: 2_000)

@@ -40,7 +40,7 @@ struct DirectoryPassingTests {
         let record = stage.verified(peer)
         #expect(stage.row(peer)?.state == .verified && stage.events.isEmpty)
         stage.tell(.discovery(.withdrawn(record)))
-        #expect(stage.row(peer) != nil && stage.probes.count == 1)  // a probe checks that
+        #expect(stage.row(peer) != nil && stage.probes.count == 1)  // a probe checks whether it still answers
         let session = stage.prove(peer)
         stage.tell(.sessionDown(session, .idle))
         #expect(stage.row(peer)?.state == .verified)

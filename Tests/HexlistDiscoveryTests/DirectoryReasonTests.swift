@@ -24,7 +24,7 @@ import Testing
         #expect(row.boot == BootNonce(1) && row.version == "1.0.0" && row.lastSeen == Stage.start)
         #expect(row.endpoints.map(\.lastOK) == [Stage.start])
         #expect(stage.events == [.up(peer)])
-        #expect(stage.open.isEmpty)  // the session watches it now
+        #expect(stage.open.isEmpty)  // a peer with a session needs no resolver
         #expect(stage.ghosts().isEmpty)
     }
 
@@ -70,7 +70,7 @@ import Testing
         stage.end(.ownIdentity(sameBoot: false, Endpoint(host: "192.168.7.66", port: 24391, via: .mdns)))
         #expect(stage.rows.map(\.reason) == [.conflict])
         #expect(stage.events.contains(.conflict(Stage.own)) && stage.directory.isInConflict(Stage.own))
-        // Both starts are probed every half minute; a start is dropped after three missed rounds.
+        // Both starts are probed every half minute. A start that did not answer three probes in a row is dropped.
         for _ in 0..<6 {
             stage.pass(DirectoryTimes.conflictCheck)
             #expect(stage.rows.map(\.reason) == [.conflict])
@@ -293,7 +293,7 @@ import Testing
             row.state == .away && row.why.hasSuffix("\(new.shortID), with the same name and address, may be the same machine, reinstalled"))
         #expect(stage.row(new)?.why.hasSuffix("perhaps reinstalled") == true)
         #expect(stage.directory.peers[new]?.trust == .stranger)
-        // The same name at another address, or another name at that address, suggests nothing.
+        // A peer with the same name at another address, or with another name at the same address, gets no hint.
         for (name, host) in [("Desk", "192.168.7.21"), ("Other", "192.168.7.20")] {
             var stage = Stage()
             stage.tell(.knownPeer(KnownPeer(id: peer, name: "Desk", trust: .trusted)))

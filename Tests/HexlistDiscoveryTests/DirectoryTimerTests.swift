@@ -30,7 +30,7 @@ import Testing
         let session = stage.prove(peer)
         stage.tell(.sessionDown(session, .lost))
         #expect(stage.probes.count == 1)
-        #expect(stage.row(peer)?.state == .verified)  // not before it was probed
+        #expect(stage.row(peer)?.state == .verified)  // the peer stays verified until the probe has ended
         stage.end(result)
         guard !atOnce else {
             #expect(stage.row(peer)?.state == .away && stage.row(peer)?.why == "refuses the connection")
@@ -78,8 +78,8 @@ import Testing
         stage.pass(.seconds(66))
         #expect(stage.probes.count == 1)  // the remembered endpoint, on the regular schedule
         stage.pass(.seconds(24))
-        #expect(stage.ghosts().isEmpty)  // never verified, 90 s unannounced
-        // Announced again.
+        #expect(stage.ghosts().isEmpty)  // the unverified peer is dropped after 90 s without an announcement
+        // The peers are announced again.
         stage.tell(.discovery(.backend(.running)))
         stage.end(.noAnswer)
         stage.announce(peer)
@@ -169,7 +169,7 @@ import Testing
         #expect(stage.row(peer)?.state == .away)
         #expect(stage.begun.count < 12)
         #expect(stage.directory.nextDeadline == nil)
-        // A trusted peer is probed for good.
+        // A trusted peer is probed without an end.
         stage.tell(.trustChanged(peer, .trusted))
         stage.tell(.discovery(.woke))
         for _ in 0..<3_600 {
@@ -225,7 +225,7 @@ import Testing
             stage.pass(.milliseconds(100))
             stage.tell(.discovery(.withdrawn(record)))
         }
-        #expect(stage.begun.count <= 3 + 60 / 5 + 2 + 7)  // the allowance, and the back-off's own
+        #expect(stage.begun.count <= 3 + 60 / 5 + 2 + 7)  // probes because of announcements, and those of the back-off
     }
 
     @Test func probesThatNobodyEndsEnd() {

@@ -130,7 +130,7 @@ import Testing
         two.start(name: "B", port: 4_000)
         one.discovery.setBackend(.unavailable("gone"))
         #expect(one.state.withLock { $0.records.isEmpty })
-        #expect(one.listed == [two.id])  // its session lives
+        #expect(one.listed == [two.id])  // its session is still open
         one.discovery.setBackend(.running)
         #expect(one.reasons.contains(.self))
         #expect(one.listed == [two.id])

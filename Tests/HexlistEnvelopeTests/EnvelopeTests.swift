@@ -49,7 +49,7 @@ import Testing
     @Test("one flipped bit anywhere: not opened") func bits() throws {
         let envelope = try ada.letter(to: bob).bytes
         for index in envelope.indices {
-            // Each decryption takes about a millisecond, so every bit is for long runs.
+            // Each decryption takes about a millisecond, so only long runs alter every bit.
             let bits = LongTests.areWanted || index < 28 ? Array(0..<8) : [index % 8]
             for bit in bits where LongTests.areWanted || index < 64 || index % 16 == 0 || index > 5_200 {
                 var altered = envelope

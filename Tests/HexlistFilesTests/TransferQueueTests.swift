@@ -472,7 +472,7 @@ import Testing
         }
         #expect(received.count == TransferQueue.maximumReceived + TransferQueue.slotCount - 1)
         #expect(stage.state(1) == .running && stage.state(1_000) == .waiting(.slot))
-        // Each end starts one more attempt. Repeated events, and those of abandoned attempts, are ignored.
+        // Each attempt that ends lets one more start. Repeated events, and those of abandoned attempts, are ignored.
         stage.take(stage.queue.ended(received[0], .done, now: stage.now))
         #expect(stage.states[TransferID(1)] == .done && stage.runningIDs.isEmpty)
         for run in received.dropFirst().prefix(4) { stage.take(stage.queue.ended(run, .done, now: stage.now)) }

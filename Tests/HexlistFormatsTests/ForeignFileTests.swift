@@ -272,7 +272,7 @@ import Testing
                 "Links", "  Top <https://top.example/>", "One", "  A <https://a.example/>", "One/Deep", "  B <https://b.example/>", "Two",
                 "  C <https://c.example/>", "  D <https://d.example/>",
             ])
-        // Lists left open before the next section.
+        // Lists without an end tag before the next heading.
         let open = "<h1>X</h1><ul><li><a href=aa:b>A</a><h1>Y</h1><ul><li><a href=cc:d>C</a>"
         #expect(Self.outline(Self.read(.html, open)) == ["X", "  A <aa:b>", "Y", "  C <cc:d>"])
     }

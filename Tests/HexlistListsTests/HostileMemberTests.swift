@@ -86,7 +86,7 @@ import Testing
                 let page = try ListPage(decoding: json, from: .otherPerson, now: world.now + world.skews[machine])
                 forged.formUnion(page.nodes.map(\.id))
                 try world.machines[machine].receive(page, from: 9, at: world.now + world.skews[machine])
-                // Another content with the same versions for the other machine.
+                // The other machine gets different values with the same versions.
                 guard world.random(2) == 0 else { return }
                 for index in nodes.indices where nodes[index].title != nil { nodes[index].title?.value = "Z!" }
             }

@@ -71,12 +71,12 @@ import Testing
 
                 """)
         for (id, row) in before { #expect(first.storage.row(id)?.node == row.node) }
-        // The carried nodes keep their ids and versions.
+        // The added nodes keep their ids and versions.
         for node in second.storage.nodes() {
             guard let carried = first.storage.row(node.id)?.node else { continue }
             #expect(carried.title == node.title && carried.url == node.url && carried.place?.version == node.place?.version)
         }
-        // Once more changes nothing.
+        // A second join of the same collections changes nothing.
         let digest = first.digest
         try first.change(at: 3_000_000) { list, _ in
             let count = try list.join(second.storage)

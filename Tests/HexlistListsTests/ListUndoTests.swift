@@ -60,7 +60,7 @@ import Testing
         try undo(changes)
         try lists.expect("+ H", "  + Inner", "    - t1 <1>")
         #expect(lists.node(first)?.place?.version == lists.node(first, on: .c)?.place?.version)
-        // Undone once, it is not undone again.
+        // A change that was undone is not undone a second time.
         try undo(changes, keeping: [hex: [.deletion]])
     }
 

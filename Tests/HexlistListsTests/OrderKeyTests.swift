@@ -78,7 +78,7 @@ import Testing
     {
         var lists = Scenario()
         let hex = try lists.hex(.a, "H")
-        // As a program with a bug would write them: equal keys, and keys of the maximum length.
+        // Keys that a faulty program can write: equal ones, and ones of the maximum length.
         try lists.change(.a) { list, generator in
             for index in 0..<60 {
                 let key = OrderKey(bytes: Array(repeating: index < 30 ? 1 : 2, count: index % 2 == 0 || index < 30 ? 128 : 127))

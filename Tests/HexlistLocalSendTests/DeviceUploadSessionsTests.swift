@@ -21,7 +21,7 @@ private func sender(_ number: UInt8, _ trust: Trust = .trusted, _ receive: PeerR
     DeviceUploadSessions.Sender(fingerprint: fingerprint(number), trust: trust, receive: receive)
 }
 
-/// Secrets `1`, `2`, …
+/// Returns upload sessions whose secrets are `1`, `2`, … instead of random.
 private func makeInbound() -> DeviceUploadSessions {
     let count = Mutex(0)
     return DeviceUploadSessions {

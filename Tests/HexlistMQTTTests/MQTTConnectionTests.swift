@@ -12,7 +12,7 @@ import Testing
     func full() async throws {
         let broker = try await FloodingBroker.start()
         let owner = try await broker.loop.submit { try FullOwner(of: broker) }.get()
-        // It stops when the buffers of both sockets are full.
+        // The broker can send no more when the buffers of both sockets are full.
         try await eventually { try await broker.loop.submit { broker.isBlocked || broker.sent == FloodingBroker.messages }.get() }
         let sent = try await broker.loop.submit { broker.sent }.get()
         #expect(sent > 0 && sent < FloodingBroker.messages)
@@ -67,7 +67,7 @@ private final class SilentBroker: @unchecked Sendable {
     func stop() async throws { try await listener?.close() }
 }
 
-/// Has no room for messages from the login on. Confined to the loop of its broker.
+/// An owner of a connection that accepts no messages after the login. Confined to the loop of its broker.
 private final class FullOwner: @unchecked Sendable {
     private(set) var connection: MQTTConnection?
     private(set) var received: [UInt16] = []

@@ -45,7 +45,7 @@ import Testing
         let pauses = (0..<4_000).map { _ in
             Self.backoff.jitteredPause(after: 6, shortest: .seconds(1), using: &random)  // up to 64 s
         }
-        // The pauses in eighths of that time. The first eighth includes pauses raised to 1 s.
+        // The number of pauses in each eighth of 64 s. The first eighth includes pauses that were raised to 1 s.
         let counts = pauses.reduce(into: Array(repeating: 0, count: 8)) { $0[min(7, Int($1.components.seconds / 8))] += 1 }
         #expect(counts.allSatisfy { (400...600).contains($0) }, "\(counts)")
     }

@@ -77,7 +77,7 @@ private struct Counted: Sequence, IteratorProtocol {
         arguments: [
             ("Bob", "Bob"), ("  Bob\u{202E}  the \n builder ", "Bob the builder"), ("", "peer 0C6F1B22"),
             ("\u{1B}\u{7}\u{200B}", "peer 0C6F1B22"),
-            // Taken in any case.
+            // Names that are in use, in upper or lower case.
             ("Taken", "Taken 0C6F1B22"), ("TAKEN", "TAKEN 0C6F1B22"), ("ta\u{200D}ken", "ta\u{200D}ken 0C6F1B22"),
             ("\u{200D}\u{200D}", "peer 0C6F1B22"), ("twice", "twice 0C6F1B22 2"),
             // Taken names, and names that look like another peer's label.

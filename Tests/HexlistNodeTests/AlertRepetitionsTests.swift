@@ -10,8 +10,9 @@ struct AlertRepetitionsTests {
     private let one: UInt64 = 1
     private let other: UInt64 = 2
 
-    /// A second alert: its text, whether it comes on another session, seconds from the first alert to that session's Hello and to the
-    /// alert, lifetime in seconds of a session in between, and whether it is recorded.
+    /// A second alert after an alert with the text `a`, and whether it is recorded (`isNews`). `isOther` is whether it arrives on another
+    /// session. `greeted` and `at` are the seconds from the first alert to the Hello of the session of the second alert, and to the second
+    /// alert. `between` is the lifetime in seconds of a session between the two; `nil` if there was none.
     private static let cases: [(text: String, isOther: Bool, greeted: Int, at: Int, between: Int?, isNews: Bool)] = [
         ("a", true, -60, 0, nil, false),  // two sessions were open when the user blocked the peer
         ("a", true, 60, 60, nil, false),  // the next dial

@@ -119,7 +119,7 @@ struct CapacityNoticeTests {
         try await make(change, at: two, of: one)
         #expect(await two.node.pendingLater == [one.id])
         await one.node.change { $0.announce = true }
-        // The back-off of its probes is up to minutes; after sleep all peers are probed at once.
+        // The back-off between probes of a peer grows to minutes, but after sleep all peers are probed at once.
         try await eventually("one is announced again") { try await two.node.peers.all().contains { $0.uuid == one.id } }
         for node in [one, two] { await node.node.wake() }
         #expect(try await one.ends(of: rows) == [.held, .held])

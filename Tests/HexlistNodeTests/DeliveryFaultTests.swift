@@ -147,7 +147,7 @@ struct DeliveryFaultTests {
             }
             connection.close()
         }.get()
-        // At 20 frames a second, the stranger leaves long before they are all read.
+        // The node reads 20 frames a second from a stranger, so the stranger disconnects long before all frames are read.
         try await eventually { try await one.node.store.read { try $0.counts() }.held == count }
         try await eventually { await one.node.sessionCount == 0 }
         await transport.shutdown()

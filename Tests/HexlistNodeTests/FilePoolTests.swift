@@ -401,7 +401,7 @@ import Testing
         try await two.until { try await $0.transfers.page([.done], before: nil, limit: 9).rows.count == 2 }
         #expect(names("cache", two) == ["a"])
         #expect(try await two.transfers.cache.summary().files == 1)
-        // A peer may learn that a file is here if it sent the file itself.
+        // A peer that has sent a file may notice that this machine has it, so the file is not fetched from this peer again.
         #expect(try await send(["a"], three, two).state == .stored)
         try await untilLooked(atHexesOf: three, by: two)
         #expect(try await two.transfers.page(nil, before: nil, limit: 9).rows.count == 2)

@@ -199,7 +199,7 @@ import Testing
                 try await eventually { [node = one.node] in try await node.outbox.row(row).waitingFor?.known == .route }
                 #expect(try await one.node.outbox.row(row).lastError?.contains("hexlist id rotate") == true)
                 #expect(Self.envelopes(for: second.id, folder).isEmpty)
-                // The next run remembers it.
+                // The next run of the node remembers that two machines post.
                 try await one.stop(removing: false)
                 one = try await Self.node("one", folder, state: first.folder)
             }

@@ -46,7 +46,7 @@ struct InboundWeightTests {
         let other = InboundMemoryLimit.Owner.peer(PeerID(UUIDBytes(high: 7, low: 7)))
         await two.node.change(other, by: 64 << 20)
         #expect(try await one.send(to: two).state == .stored)
-        // The peer's waiting hexes equal its own share, so it is paused until memory is free.
+        // The weight of the peer's waiting hexes equals the share of one peer, so reading from it is paused until memory is free.
         await two.node.change(.peer(one.id), by: 256 << 10)
         async let late = one.send(to: two, description: "late")
         try await eventually("one is not read") { await !two.node.isReadingAll }

@@ -3,7 +3,7 @@ import HexlistAPI
 @testable import HexlistStore
 
 extension StoreWriter {
-    /// Runs maintenance as if the daemon had run for some more milliseconds.
+    /// Runs maintenance as if the daemon had run for `milliseconds` longer.
     func maintain(after milliseconds: Int64) throws -> MaintenanceReport {
         lived += milliseconds
         return try maintain(now: Timestamp.now.milliseconds)

@@ -88,7 +88,7 @@ import Testing
         #expect(tests.posted(third, as: ids[1]) == nil && tests.read(ids[1]) == nil)
     }
 
-    /// Confined to the node of its test.
+    /// Collects the results of posts. Confined to the node of its test.
     private final class Found: @unchecked Sendable {
         var results: [PostResult] = []
     }

@@ -132,7 +132,7 @@ struct NamesTests {
         let (one, two) = try await nodesApart(on: link)
         let peer = try await one.node.peers.resolve(two.id.description)
         let seen = try #require(peer.lastSeen)
-        // The Hello came before the trust, and the trust before the end.
+        // The time of the Hello is before that of the trust, which is before the end of the session.
         let trusted = try #require(
             try await one.node.store.read { try $0.eventPage(since: 0, limit: 100).items }.first { $0.type == .peerUp })
         try await one.until { node in try await node.store.read { try $0.peer(two.id)?.lastSeenAt ?? 0 } > trusted.at }

@@ -174,7 +174,7 @@ struct PairingNodesTests {
     @Test("while pairing is off a flood of requests causes no event, prompt or pairing")
     func off() async throws {
         try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
-            _ = try await two.node.peers.setTrust(one.id, .trusted)  // so that it may speak as fast as it likes
+            _ = try await two.node.peers.setTrust(one.id, .trusted)  // so that its frames are read without a rate limit
             try await two.until { _ in try await two.events(.peerUp).count == 1 }
             let before = try await two.node.store.read { try $0.eventPage(since: 0, limit: 1_000).items }.count
             let commit = Pairing(step: "commit", commitment: "dzxNRkEIm9SUOS2rf5DpVyi3T5IRYpQ3js0UQ2C9rYA=")
@@ -275,7 +275,7 @@ struct PairingNodesTests {
             await dialler.node.dialAgain(other.id)
             try await dialler.untilSessions(2, with: other)
             try await dialler.untilCompared()
-            // After this receipt on the newer session, the other side would have ended the older one.
+            // Without a pairing on the older session, the other node would have ended that session before it sent this hex.
             #expect(try await other.send(to: dialler).state == .held)
             #expect(await dialler.node.count(of: other.id) == 2)
             _ = await dialler.node.pairing.close()

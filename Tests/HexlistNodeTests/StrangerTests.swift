@@ -403,7 +403,7 @@ struct StrangerTests {
         hex.hexDescription = hex.add("on its way")
         _ = try await one.node.outbox.send(SendRequest(content: .hex(hex), peers: [guest.identity.peerID]))
         try await eventually { visit.operations.contains(.store) }
-        // A newer session has no receipts outstanding.
+        // A newer session, on which no row waits for a receipt.
         let newer = try await guest.visit(one)
         try await newer.hello()
         try await eventually { newer.operations.contains(.hello) }

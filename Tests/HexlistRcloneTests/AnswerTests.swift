@@ -109,7 +109,7 @@ import Testing
     {
         let fault = RcloneFault.refused(status: status, message: message)
         #expect(fault.cause == cause)
-        // Repeated a moment later, but not by a person: only transient errors are reported as such.
+        // The program also repeats unknown errors. Only known temporary errors have the hint that the user should try again later.
         #expect(fault.isTemporary == (cause == .temporary || cause == nil && status == 500))
         #expect((fault.error("r", "p").hint?.hasPrefix("Try again later") == true) == (cause == .temporary))
     }

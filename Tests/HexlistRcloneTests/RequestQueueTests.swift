@@ -166,7 +166,7 @@ import Testing
             }
             for _ in 1...4 { await entered.next() }
             group.cancelAll()
-            // The four hold no slots any more, though their attempts still run.
+            // The four cancelled requests hold no slots any more, although their attempts are still running.
             let fifth = try? await Task { try await scheduler.perform(Self.key(5), force: false) { 5 } }.value
             #expect(fifth == 5)
             #expect(scheduler.count == 0)

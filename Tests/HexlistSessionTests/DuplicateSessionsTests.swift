@@ -37,10 +37,10 @@ struct DuplicateSessionsTests {
     @Test("both sides decide alike about a duplicate")
     func duplicates() {
         let (low, high) = (Self.peers[0], Self.peers[1])
-        // The older one was dialled by low, the newer by high: the one dialled by the greater UUID stays.
+        // The peer with the lesser UUID dialled the older session, the one with the greater UUID the newer one: the newer one stays.
         #expect(DuplicateSessions.resolution(own: high, peer: low, olderDialledHere: false, newerDialledHere: true) == .endOlder)
         #expect(DuplicateSessions.resolution(own: low, peer: high, olderDialledHere: true, newerDialledHere: false) == .endOlder)
-        // The reverse.
+        // The peer with the greater UUID dialled the older session: it stays.
         #expect(DuplicateSessions.resolution(own: high, peer: low, olderDialledHere: true, newerDialledHere: false) == .endNewer)
         #expect(DuplicateSessions.resolution(own: low, peer: high, olderDialledHere: false, newerDialledHere: true) == .endNewer)
         // If one side dialled both, that side ends the older one.

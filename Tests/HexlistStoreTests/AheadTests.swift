@@ -20,7 +20,7 @@ import Testing
     init() throws {
         test = try TestStore()
         peer = try TestPeer(1)
-        // A row in `late` makes COMMIT fail, and no earlier statement.
+        // A row in `late` without a row in `early` makes COMMIT fail, but no earlier statement.
         try test.store.onWritingConnection { db in
             try db.execute(sql: "CREATE TABLE early (id INTEGER PRIMARY KEY)")
             try db.execute(sql: "CREATE TABLE late (id INTEGER REFERENCES early (id) DEFERRABLE INITIALLY DEFERRED)")
@@ -145,7 +145,7 @@ import Testing
         try test.store.onWritingConnection { try $0.execute(sql: "PRAGMA max_page_count = 1") }  // no page can be added
         let large = outgoing(1, to: peer, body: String(repeating: "x", count: 900_000))
         #expect(throws: HexlistError.self) { try test.store.writeSync { try $0.enqueue(large) } }
-        _ = try test.store.writeSync { try $0.run("DELETE FROM early") }  // this needs no new page
+        _ = try test.store.writeSync { try $0.run("DELETE FROM early") }  // succeeds, because it needs no new page
         try test.store.onWritingConnection { try $0.execute(sql: "PRAGMA max_page_count = 100000") }
         #expect(!enqueueEarly(2))
         // A refused batch commits no row, so still no hex is sent early.

@@ -190,7 +190,7 @@ import Testing
         _ = state.passed(MemoryReclaimerState.little)
         let onceQuiet = state.isOver()
         #expect(onceQuiet)
-        // Detected from the start.
+        // The next burst is counted from 0 again.
         let little = state.passed(MemoryReclaimerState.burst - 1)
         let enough = state.passed(1)
         #expect(!little && enough)

@@ -52,7 +52,8 @@ import Testing
         }
         let files = { try #require(try test.read { try $0.outboxFiles([row, 99])[row] }) }
         #expect(try files().count == 2 && files().bytes == 6 && files().fetched == 0 && files().ends == nil)
-        // Only the first record of each kind counts, and a fetched file is no failure any more.
+        // The counts are those of fetched and of failed files. A repeated report about a file does not count, and a file that was fetched
+        // after a failure counts as fetched.
         let steps: [(fetched: Bool, offer: OfferRow, counts: [Int64])] = [
             (true, a, [1, 0]), (true, a, [1, 0]), (false, b, [1, 1]), (false, b, [1, 1]), (false, a, [1, 1]), (true, b, [2, 0]),
         ]
@@ -200,7 +201,7 @@ import Testing
         #expect(try add(2, 200).count == 1)
         let sums = try test.read { try $0.poolSums() }
         #expect(sums.automaticBytes == 500 && sums.automaticFiles == 2 && sums.comingBytes == 500)
-        // Requested files may use the rest.
+        // Files that a user requested may use the other half of the space.
         #expect(try await test.store.addTransfers([pooled(peer, 3, size: 500)], poolBytes: 1_000).count == 1)
         #expect(try test.read { try $0.poolSums().comingBytes } == 1_000)
     }
@@ -236,7 +237,7 @@ import Testing
         (rows[1].state, rows[1].reason, rows[1].endedAt) = (.failed, "changed", start + 5)
         let changed = rows
         try test.write { try $0.updateTransfers(changed) }
-        try test.write { try $0.updateTransfers(changed) }  // reported once
+        try test.write { try $0.updateTransfers(changed) }  // a repeated update causes no second event
         try test.read { (reader: StoreReader) throws -> Void in
             #expect(try reader.waitingTransfers().items.map(\.id) == [3])
             #expect(try reader.transferPage([.done, .failed], limit: 10).items.map(\.id) == [2, 1])
@@ -246,7 +247,7 @@ import Testing
             #expect(try reader.transferSums(1...3)[.done]?.bytes == 3)
             #expect(try reader.eventPage(since: 0, limit: 9).items.map(\.type) == [.transferDone, .transferFailed])
         }
-        #expect(try await test.store.forgetTransfers([1, 3]) == 1)  // one is waiting
+        #expect(try await test.store.forgetTransfers([1, 3]) == 1)  // transfer 3 is waiting, so it is not forgotten
         #expect(try test.write { try $0.maintain(at: start + 31 * 86_400_000) }.filesForgotten == 1)
         #expect(try test.read { try $0.transferPage(limit: 9).items.map(\.id) } == [3])
     }

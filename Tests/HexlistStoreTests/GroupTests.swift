@@ -171,7 +171,7 @@ private final class StepCounter {
         let test = try TestStore()
         let peer = try TestPeer(1)
         if trust == .stranger {
-            try test.receive([hex(7)], from: peer)  // so that it is known
+            try test.receive([hex(7)], from: peer)  // creates a record of the stranger
         } else {
             _ = try test.trust(peer, trust)
         }

@@ -129,7 +129,7 @@ import Testing
         #expect(try test.write { try $0.delete(Array(1...100)) } == 58)
         #expect(try test.read { try Int.fetchOne($0.db, sql: "SELECT count(*) FROM link") } == 0)
         #expect(try test.countersAreRight())
-        // Numbers go on: no id is used twice.
+        // The next hex gets a new id: ids of deleted hexes are not used again.
         #expect(try test.receive([hex(200)], from: one) == [.stored])
     }
 

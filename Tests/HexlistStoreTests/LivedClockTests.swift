@@ -192,7 +192,7 @@ private let hour: Int64 = 3_600_000
             }
         }
         #expect(try receive() == [.stored])
-        // The id is remembered from the deletion on, although the wall clock was another one when the hex arrived.
+        // The time for which the id is remembered begins with the deletion, although the wall clock was different when the hex arrived.
         try machine.restart(wall: start + 61 * day)
         try machine.store.writeSync { _ = try $0.delete([1]) }
         _ = try machine.remaining()

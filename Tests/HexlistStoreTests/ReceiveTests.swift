@@ -416,7 +416,8 @@ import Testing
         let outcomes = try test.receive(
             [hex(1, bytes: 500), hex(2, bytes: 600), hex(3, bytes: 10), hex(1, bytes: 500), hex(3, bytes: 10), hex(2, bytes: 600)],
             from: peer, quotas: quotas)
-        // The repeat of hex 3 ends the state: its sender has seen the refusal.
+        // The repeated hex 1 is refused, because it does not fit; so is hex 3 until it is repeated, which shows that its sender has seen
+        // the refusal.
         #expect(outcomes == [.held, refused, refused, refused, .held, refused])
         // A hex without an id is refused, and does not start this state.
         let anonymous = IncomingHex(content: content(), messageID: nil, weight: 600)

@@ -142,7 +142,7 @@ import Testing
         #expect(try found("river") { $0.until = start + day } == [mine, old])
         _ = try test.write { try $0.setRead([new]) }
         #expect(try found("river") { $0.unread = true } == [old])
-        // A new name and an alias count at once, because the index contains neither.
+        // A search finds a new name or alias immediately, because the index does not contain names.
         let countess = ada.id
         try test.write { try $0.setAlias(countess, "Countess") }
         #expect(try found("countess river") == [old] && found("lovelace") == [old])
@@ -207,7 +207,7 @@ import Testing
         let page = try await test.store.readWithIndex { try $0.search(SearchFilter([.words("river", isPrefix: false)]), limit: 100) }
         #expect(page.hits.count == 28 && page.behind == 0)
         #expect(try isAsMadeAnew())
-        // Each writer reads the structure of the index.
+        // The record with the structure of the index is damaged. A deletion, which has to read it, succeeds all the same.
         try test.store.onWritingConnection { db in try db.execute(sql: "UPDATE search_data SET block = x'00' WHERE id = 10") }
         #expect(try test.write { try $0.delete([3]) } == 1)
         #expect(try found("river").count == 27)

@@ -7,7 +7,8 @@ import Testing
 @Suite struct SleepWatchTests {
     @Test("only sleeping counts as waking up, and each sleep is reported once") func sleeping() {
         var watch = SleepWatch(slept: 7_000_000_000)
-        // The clock was set and read a little later; asleep; already reported; asleep again.
+        // Nanoseconds of suspension at five calls: twice after the clock was set; after a sleep; again after the same sleep; after another
+        // sleep. The 90 µs of the second reading are not a sleep.
         let readings: [Int64] = [7_000_000_000, 7_000_090_000, 9_000_000_000, 9_000_000_000, 30_000_000_000]
         let woken = readings.map { watch.hasWoken(slept: $0) }
         #expect(woken == [false, false, true, false, true])

@@ -39,7 +39,7 @@ import Testing
         let before = last
         last.bytes = 5
         transfers.set(last)
-        transfers.saved(before)  // an older one
+        transfers.saved(before)  // the store reports an older state as saved
         #expect(transfers.row(TransferID(2_000)) == last)
         transfers.saved(last)
         #expect(transfers.row(TransferID(2_000)) == nil && transfers.entries[TransferID(2_000)]?.bytes == 5)

@@ -51,7 +51,7 @@ import Testing
     @Test("hosts of an own IPv6 link are counted separately; elsewhere a /64 counts as one")
     func ownLinks() throws {
         var admission = Admission(limits: limits(99, 1, 99, 0))
-        // The last two are not links: a large network, and IPv4.
+        // The last two prefixes do not count as links, because one is larger than a link and the other is IPv4.
         let links = try [("fd00:1::1", 64), ("fd00:2::1:0", 112), ("200::7", 7), ("10.0.0.1", 64)].map {
             (prefix: try address($0.0), length: $0.1)
         }

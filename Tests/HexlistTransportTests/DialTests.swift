@@ -57,9 +57,9 @@ import Testing
         let report = try await report(peer, [target(silent.port), other.target], expecting: other.identity.peerID)
         #expect(report.connection?.target == other.target)
         #expect(report.connection?.peerFingerprint == other.identity.fingerprint)
-        // The silent one had not even timed out.
+        // The dial of the silent server had not failed yet.
         #expect(report.failures.isEmpty)
-        // The other side received only a ClientHello.
+        // The silent server received only a ClientHello.
         let bytes = try await silent.accepted.next().bytes()
         #expect(bytes.first == 0x16 && bytes.count < 4_096)
         try await silent.channel.close()
@@ -77,7 +77,7 @@ import Testing
         let recorder = try await winner.record()
         try await other.reaches([1, 1])
         try await winner.send([[1]])
-        // A loser with a session sees its end; the winner gets the frame.
+        // A connection that lost the race ends; the one that won gets the frame.
         var got: [[UInt8]] = []
         while got.isEmpty {
             let session = try await other.accepted.next().record()

@@ -36,7 +36,7 @@ import Testing
         #expect(stage.begun.count == 10)
         stage.advance(1)
         #expect(stage.begun == Array(1...11))
-        // A new one does not overtake waiting ones.
+        // A new handshake does not overtake waiting ones.
         _ = stage.enter(16...16)
         for _ in 0..<5 { stage.advance(100) }
         #expect(stage.begun == Array(1...16))
@@ -80,7 +80,7 @@ import Testing
         peer.transport.setReservedAddresses(["127.0.0.1"])
         _ = try await other.dial(peer)
         for stranger in strangers { try await stranger.close() }
-        // Both dialled connections remain, and the strangers' turn has not come.
+        // Both dialled connections remain, and no handshake of a stranger has begun.
         try await peer.reaches([2, 2])
         #expect(try await waiting() == strangers.count)
         await peer.transport.shutdown()

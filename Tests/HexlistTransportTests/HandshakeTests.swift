@@ -167,7 +167,7 @@ import Testing
     @Test(
         "malformed TLS ends within the bounds of a handshake",
         arguments: [
-            // A maximum-size record with a ClientHello that announces 16 MiB, the same repeated, and noise.
+            // A ClientHello that announces 16 MiB in a record of the maximum size; an invalid record type; many records of one byte.
             [0x16, 3, 1, 0x40, 0, 1, 0xFF, 0xFF, 0xFF] + [UInt8](repeating: 7, count: 1 << 20),
             [0x16] + [UInt8](repeating: 0xFF, count: 100_000),
             (0..<50_000).flatMap { _ in [0x16, 3, 1, 0, 1, 1] as [UInt8] },

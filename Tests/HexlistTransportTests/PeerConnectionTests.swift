@@ -153,7 +153,7 @@ import Testing
             isMoving = try await Self.moves(pair)
         }
         #expect(sent < 1_000, "60 MB went into a receiver that reads nothing")
-        // At most this side's water mark, the channel's, and one frame are pending.
+        // At most the water marks of the connection and of its channel, and one frame, are pending.
         #expect(largest < (512 << 10) + 65_000)
         #expect(right.events.now.isEmpty)
         try await pair.accepted.on { $0.isReading = true }

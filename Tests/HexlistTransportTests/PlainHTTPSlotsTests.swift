@@ -51,7 +51,7 @@ import Testing
         var slots = PlainHTTPSlots<Int>(limit: 3, limitOfAddress: 3)
         for number in 0..<3 { _ = slots.enter(number, from: try address(1)) }
         slots.authenticate(0)
-        slots.authenticate(9)  // ended meanwhile
+        slots.authenticate(9)  // a connection that has ended
         #expect(slots.enter(3, from: try address(2)) == .enteredInstead(of: 1))
         #expect(slots.enter(4, from: try address(3)) == .enteredInstead(of: 2))
         slots.authenticate(3)

@@ -172,7 +172,7 @@ struct FrameSequenceTests {
             if before.state == .closed, !actions.isEmpty { return fault("something after the end") }
             if !opening.isTLS, hexes.contains(where: { $0.messageID != nil }) { return fault("an id that nobody proved") }
             if model.knownPeer == nil, said.contains(where: { !mayBeSaidBeforeHello($0, opening) }) { return fault("said before Hello") }
-            // The session's own row is in flight once there is a peer.
+            // A row is sent on the session as soon as its peer is known.
             if before.knownPeer == nil, model.knownPeer != nil {
                 guard fixture.session.takes(10, windowFrames: 10, windowBytes: 1_000) else { return fault("no room") }
                 _ = fixture.session.numberStore(tag: 7, bytes: 10, now: fixture.now)
@@ -185,7 +185,7 @@ struct FrameSequenceTests {
 
     private static func mayBeSaidBeforeHello(_ frame: Session.OutFrame, _ opening: Opening) -> Bool {
         switch frame {
-        case .ack: true  // of a legacy sender's numbers
+        case .ack: true  // receipts for a legacy sender
         case .bye, .pong, .pair: opening.isTLS
         case .hello, .alert, .ping, .dialBack, .dialedBack, .fileDial: false
         }

@@ -3,7 +3,7 @@ import HexlistModel
 import HexlistWire
 import Testing
 
-/// RFC 8259 exactly (T22).
+/// The decoder accepts exactly the JSON of RFC 8259 (Docs/Protocol.md, rule T22).
 struct GrammarTests {
     /// Valid JSON values.
     static let values = [

@@ -113,11 +113,12 @@ struct JSONCaseTests {
         for test in Self.cases {
             guard let text = String(validating: test.bytes, as: UTF8.self), !text.unicodeScalars.contains("\u{0}") else { continue }
             guard text.utf8.count <= ProtocolLimits.stringBytes else { continue }
-            // T5: an object or `malformed`. T18: an array or an object, else one link.
+            // Rules of Docs/Protocol.md for a text in a string. T5, `jmObject`: an object, otherwise the frame is `malformed`. T18,
+            // `links`: an array or an object, otherwise the text is one link.
             let object = try received(Array(#"{"operationType":"Store","jmObject":\#(quotedAll(text))}"#.utf8))
             let isTaken = if case .wrapper = object { true } else { false }
             let start = text.unicodeScalars.first { !" \t\r\n".unicodeScalars.contains($0) }
-            // T20 applies first: a lone surrogate in the embedded JSON is an escape there and stays unchanged.
+            // Rule T20 replaces lone surrogates in the outer string only. In the embedded JSON they are escapes, which stay unchanged.
             #expect(isTaken == (test.isJSON && start == "{"), "\(test.name)")
             let links = try hex(received(Array(#"{"operationType":"Store","jmObject":{"links":\#(quotedAll(text))}}"#.utf8)))
             if text.isEmpty {

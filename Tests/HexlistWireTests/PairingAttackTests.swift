@@ -82,7 +82,7 @@ struct PairingAttackTests {
             let alices = try askedByAlice(as: fingerprint())
             let key = keys[String(alices.suffix(Self.compared))] ?? someKey
             if isMatch(try honest(as: key), alices) { matches += 1 }
-            // However long the search, the revealed nonce does not match the commitment.
+            // A nonce that is chosen after the commitment does not match it, so the reveal is refused.
             if try late(alices, as: key, tries: 200).end == .badReveal { refused += 1 }
         }
         #expect(matches == 0)

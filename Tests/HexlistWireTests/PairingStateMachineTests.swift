@@ -137,7 +137,7 @@ struct PairingStateMachineTests {
         let (no, told) = askerSaysNo ? (fixture.askingActions, fixture.askedActions) : (fixture.askedActions, fixture.askingActions)
         #expect(no.end == .rejected && no.isFailure)
         #expect(told.end == .refused && told.isFailure)
-        // A yes no longer counts.
+        // After the no, a yes of either user has no effect.
         fixture.confirm(asking: true, digits)
         fixture.confirm(asking: false, digits)
         #expect(fixture.toAsked.isEmpty && fixture.toAsking.isEmpty)
@@ -337,7 +337,7 @@ struct PairingStateMachineTests {
         #expect(fixture.askedActions.end == .timedOut && fixture.askedActions.isFailure)
         fixture.toAsked = []
         try fixture.deliver()
-        // The other user did not say no: the time ran out. It counts as a failure all the same.
+        // The other user did not answer in time. That counts as a failure, as a no does.
         #expect(fixture.askingActions.end == .timedOut && fixture.askingActions.isFailure)
         #expect(fixture.asking.tick(now: fixture.start + .seconds(1_000)).isEmpty)
     }

@@ -401,7 +401,7 @@ struct SessionReceivingTests {
         fixture.store(1, id: SessionFixture.id(1))
         fixture.keepAll(.refused(.storageFull, message: "full", retryAfter: 60))
         _ = fixture.owed()
-        fixture.store(2, id: SessionFixture.id(2))  // the store would say `duplicate`
+        fixture.store(2, id: SessionFixture.id(2))  // the store is not asked after a refusal
         fixture.session.received(
             .refused(Refusal(code: .tooManyLinks, message: "", sequence: 3)), bytes: 10, now: fixture.now, &fixture.actions)
         #expect(fixture.session.takeBatch(limit: 10).isEmpty)
@@ -495,7 +495,7 @@ struct SessionReceivingTests {
         let one = HexContent().weight(frame: 100)
         for number in 1...6 { fixture.receive(HexContent(), sequence: Int64(number), bytes: 100, id: SessionFixture.id(UInt64(number))) }
         #expect(fixture.session.waitingWeight == 6 * one)
-        // Hexes in the store's queue still count. After a refusal there, later ones are refused without asking it.
+        // Hexes that wait for the store still count. After the store refused one, later ones are refused without being passed to the store.
         #expect(fixture.session.takeBatch(limit: 2).count == 2)
         #expect(fixture.session.waitingWeight == 6 * one)
         fixture.session.batchCompleted([.stored, .refused(.storageFull)], now: fixture.now)
@@ -857,7 +857,7 @@ struct SessionSendingTests {
         for number in 1...1_024 { fixture.store(Int64(number)) }
         #expect(!fixture.session.mayRead(now: fixture.now))
         fixture.session.pausedReading(now: fixture.now)
-        #expect(fixture.tick(after: .seconds(60)).end == nil)  // the store is being waited for
+        #expect(fixture.tick(after: .seconds(60)).end == nil)  // no timeout, because the session waits for its own store
         while !fixture.session.takeBatch(limit: 1_000).isEmpty {
             fixture.session.batchCompleted(Array(repeating: .stored, count: 1_000), now: fixture.now)
         }
@@ -976,7 +976,7 @@ struct SessionSendingTests {
         #expect(due(0) == nil)
         fixture.keepAll()
         for number in 2...101 { fixture.store(Int64(number)) }
-        #expect(due(0) == nil)  // the previous one was alone
+        #expect(due(0) == nil)  // the previous batch had one hex, so the next one is due immediately
         fixture.keepAll()
         fixture.now = fixture.start + .milliseconds(7)
         fixture.store(102)
@@ -984,7 +984,7 @@ struct SessionSendingTests {
         #expect(due(8) == nil)
         fixture.now = fixture.start + .milliseconds(1)
         fixture.store(103)
-        #expect(due(2) == .milliseconds(3))  // the stream paused
+        #expect(due(2) == .milliseconds(3))  // 2 ms after the latest frame, because the stream may have ended
         for number in 104...700 { fixture.store(Int64(number)) }
         #expect(due(1) == nil)
     }

@@ -4,7 +4,7 @@ import Testing
 struct TokenBucketTests {
     private let start = ContinuousClock.now
 
-    /// The number of tokens available at that moment.
+    /// Takes all available tokens, at most 1 000, and returns their number.
     private func drain(_ bucket: inout TokenBucket, _ now: ContinuousClock.Instant) -> Int {
         var count = 0
         while bucket.hasToken(now: now), count < 1_000 {

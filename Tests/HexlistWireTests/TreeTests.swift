@@ -62,7 +62,7 @@ struct TreeTests {
         #expect(hex.children(of: nil) == 0..<2 && hex.children[0].children == 2..<4 && hex.children[1].children == 4..<5)
         #expect(hex.links(of: 3).map { hex.string($0.url) } == ["v"])
         #expect(hex.hexCount == 6 && hex.allLinkCount == 2 && hex.levels == 3)
-        // As text (T5) the result is the same, though its slices lie elsewhere.
+        // The same object embedded in a string (rule T5) gives the same result, although its slices refer to other bytes.
         let quoted = "\"" + text.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"") + "\""
         #expect(try HexEncoder.encode(self.hex(decoded(quoted))) == Array(text.utf8))
     }

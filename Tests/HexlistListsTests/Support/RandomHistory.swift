@@ -10,7 +10,7 @@ struct RandomHistory {
     private var isAway: [Bool]
     private var backups: [Replica?]
     private var expected = IndependentTree()
-    /// Links that were added and not lost with a restored machine that nobody had exchanged with.
+    /// Links that were added, without those that were lost because their machine was restored before it had sent them.
     private var added: Set<ListNode.ID> = []
     private var lost: Set<ListNode.ID> = []
     private var counter = 0
@@ -145,7 +145,7 @@ struct RandomHistory {
         try checkQuiet()
     }
 
-    /// Nothing is sent again, and receiving everything again changes nothing.
+    /// Checks that a further exchange sends nothing, and that receiving all rows again changes nothing.
     private mutating func checkQuiet() throws {
         let sent = world.sent
         try world.exchange(connections)

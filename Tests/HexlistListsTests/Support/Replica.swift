@@ -26,7 +26,7 @@ struct Replica {
     var list: ListNode.ID { storage.list }
     var text: String { storage.shownText }
 
-    /// After a restore of a backup: the sequence numbers begin anew.
+    /// Draws a new replica number, as a store does after the restore of a backup. Other replicas then request all rows again.
     mutating func renewNumber() { number = ReplicaNumber(generator.next() | 1) }
 
     mutating func restore(_ backup: Replica) {

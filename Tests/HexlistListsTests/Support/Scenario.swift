@@ -13,7 +13,7 @@ struct Scenario {
     }
 
     var list: ListNode.ID { world.list }
-    /// The tree of every machine.
+    /// The shown tree, which is the same on all machines.
     private(set) var text = ""
 
     /// Exchanges everything. All machines have to show the same tree.
