@@ -11,7 +11,7 @@ import uuid
 
 import rig
 
-# Seconds. The daemon's own timeouts are 5 (Hello), 45 (silence) and 60 (idle).
+# Seconds after which a connection must have ended. The daemon's own timeouts are 5 (Hello), 45 (silence) and 60 (idle).
 END_LIMIT = 120
 FIRST_FRAME, STRANGER_FRAME, TRUSTED_FRAME = 8 << 10, 64 << 10, 1 << 20
 
@@ -34,7 +34,7 @@ class Attacker:
         self.socket = socket.socket()
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.socket.settimeout(END_LIMIT)
-        # A name is an address, and used unchanged.
+        # `source` is an address, or the number of one of the attackers' addresses.
         self.socket.bind((source if isinstance(source, str) else address(source), 0))
         self.socket.connect(("127.0.0.1", victim.port))
         self.received = b""
@@ -102,7 +102,7 @@ class Attacker:
         return self.await_frame("Ack", matching=lambda frame: any(entry["code"] == code for entry in frame["jmObject"].get("rejected", [])))
 
     def await_answers(self, last):
-        """The codes, or else the status, of the numbers up to `last`."""
+        """Waits for the receipts up to number `last`. Returns a rejection code or the receipt's status for each number."""
         receipt = self.await_frame("Ack", matching=lambda frame: frame["jmObject"]["through"] >= last)
         receipts = [frame["jmObject"] for frame in self.frames if frame["operationType"] == "Ack"]
         rejected = {entry["sequence"]: entry["code"] for each in receipts for entry in each.get("rejected", [])}

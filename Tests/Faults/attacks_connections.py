@@ -59,7 +59,7 @@ class Regulars:
 
 
 def byte_a_second(stage):
-    """A byte per second of a ClientHello, of a Hello and, with --long, of a later frame, which is only ended after 45 s."""
+    """Sends a ClientHello, a Hello and, with --long, a later frame at a byte per second. The connection of the latter ends after 45 s."""
     phases = ("ClientHello", "Hello", "body")[:stage.count(2, 3)]
     count = stage.count(30, 500)
     opening = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"\x5a" * 200
@@ -108,7 +108,7 @@ def opened_and_dropped(stage):
             with contextlib.suppress(OSError):
                 one.socket.send(b"\x16\x03\x01\x02\x00")
         one.close(abruptly=number % 2 == 0)
-    # The trusted peer's sessions, and the store, may add or remove one.
+    # The trusted peer's sessions and the store may open or close a few descriptors meanwhile.
     rig.until(lambda: stage.descriptors() <= before + 4, "the victim to let go of the connections", attacker.END_LIMIT)
     return f"{count} connections, no descriptor left open"
 
@@ -174,7 +174,7 @@ def fresh_keys(stage):
         identity, context = contexts[number % len(contexts)]
         number += 1
         one = stage.attacker(number % 50)
-        # Enough concurrent ones that the victim always has one in progress.
+        # So many handshakes run at once that the victim always has one in progress.
         waiting.append(threading.Thread(target=greet, args=(one, identity, context)))
         waiting[-1].one = one
         waiting[-1].start()
@@ -238,12 +238,12 @@ def from_one_address(stage):
     stage.reconfigure("limits: {handshakeSeconds: 60}\n")
     attackers = []
     try:
-        # No trusted peer has used these addresses, unlike some others.
+        # An address that no trusted peer has used, so that no slot is reserved for it.
         attackers = [stage.attacker(100) for _ in range(40)]
         of_one = await_open(attackers, 16)
         attackers += [stage.attacker(101 + number // 15) for number in range(60)]
         of_all = await_open(attackers, 32)
-        # Any peer connecting from the trusted peer's address.
+        # Another peer is admitted too if it connects from the trusted peer's address.
         try:
             stage.session(stage.other, USUAL_ADDRESS).close()
         except (ssl.SSLError, ConnectionError) as error:
@@ -256,7 +256,7 @@ def from_one_address(stage):
 
 
 def await_open(attackers, limit):
-    """Waits until the victim has closed all but so many. Returns the number left open."""
+    """Waits until the victim has closed all connections except `limit`. Returns the number of open ones."""
     def left():
         attacker.drain(attackers, 0.1)
         return sum(one.is_open for one in attackers)
@@ -276,5 +276,5 @@ ATTACKS = {
     "flood": flood_from_one, "flood-50": flood_from_fifty, "fresh-keys": fresh_keys, "many-strangers": many_strangers,
     "connections": from_one_address,
 }
-# Attacks that last long enough, so they run once.
+# Attacks that run only once, because one run lasts long enough.
 ONCE = set(ATTACKS)

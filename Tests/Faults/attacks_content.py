@@ -261,7 +261,7 @@ def sequences(stage):
             one.await_end()
             ended += 1
         one.close()
-    # The stranger may get a row with its held hexes; trust never changes.
+    # The table of peers may get a row for the stranger, because of its held hexes, but no trust may change.
     after = [row for row in stage.trust() if row in before or row[2] != "stranger"]
     if after != before:
         raise rig.Failure(f"sequences of frames changed whom the store trusts: {before}, {after}")
@@ -273,5 +273,5 @@ ATTACKS = {
     "bombs-trusted": bombs_of_a_trusted_peer, "receipts": receipts_never_earned, "window": window_ignored, "text": nasty_text,
     "stranger-flood": stranger_floods, "sequences": sequences,
 }
-# Attacks that last long enough, or whose effects are counted, so they run once.
+# Attacks that run only once, because one run lasts long enough or because their effects are counted.
 ONCE = {"window", "text", "stranger-flood", "sequences"}

@@ -50,7 +50,7 @@ P256 = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256")
 
 
 def certificates_of(folder):
-    """Certificates that a peer cannot have, each with its key."""
+    """Certificates that are not valid for a peer, each with its key."""
     return {
         "RSA-1024": made(folder, "rsa-1024", "-newkey", "rsa:1024"),
         "RSA-2048": made(folder, "rsa-2048", "-newkey", "rsa:2048"),
@@ -117,7 +117,7 @@ def plaintext(stage):
         one = stage.attacker()
         with contextlib.suppress(OSError):
             one.socket.sendall(opening)
-        # The last one gets at most a TLS alert.
+        # Bytes that begin like a TLS record may be answered with a TLS alert.
         if name.startswith("a TLS"):
             with contextlib.suppress(ConnectionError):
                 while one.socket.recv(4096):

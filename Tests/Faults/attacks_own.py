@@ -1,4 +1,4 @@
-"""Attacks of `hostile` on a hexlistd configured for a single attack, while the other victim is left alone."""
+"""Attacks of `hostile` for which a separate hexlistd is configured. The victim of the other attacks is not attacked meanwhile."""
 
 import contextlib
 import glob
@@ -131,7 +131,7 @@ def links_are_not_followed(stage):
     trace = os.path.join(stage.folder, "links-trace")
     daemon = another_daemon(stage, "links", before=(
         "strace", "-D", "-f", "-qq", "-e", "trace=accept4,connect,sendto,sendmsg,sendmmsg,openat,execve", "-e", "signal=none", "-o", trace))
-    # Everything before this belongs to the start and the first session.
+    # The calls in the trace before this offset belong to the start and the first session.
     marked = os.path.getsize(trace)
     urls = ["https://example.org/", "http://192.0.2.7/x", "http://127.0.0.1:1/", "ftp://example.net/file", "file:///etc/hostname",
             "smb://192.0.2.9/share", "http://[2001:db8::1]/", "javascript:alert(1)", "http://user@example.com/", "//example.org/x"]
@@ -152,7 +152,7 @@ def links_are_not_followed(stage):
     strange = [call for call in calls
                if (("connect(" in call or "sendto(" in call or "sendm" in call) and "AF_INET" in call) or "execve(" in call
                or "resolv.conf" in call or "/etc/hosts" in call]
-    # The trace has the calls that are expected: the bus at the start, and the sender's connection.
+    # Checks that the trace is complete: it must have the connection to the bus at the start, and that of the sender.
     if "connect(" not in start or not any("accept4(" in call for call in calls):
         raise rig.Failure("the trace lacks what was done, so it shows nothing")
     if strange:

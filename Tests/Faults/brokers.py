@@ -1,7 +1,7 @@
 """MQTT brokers of three nodes for `away`: RabbitMQ with quorum queues and NATS with JetStream, with the configuration of Docs/Network.md.
 
-Each node has its own loopback address, its own folder, and is a child process that can be killed. The name of the broker has the addresses of
-all nodes, in a hosts file of the rig's mount namespace.
+Each node has its own loopback address, its own folder, and is a child process that can be killed. The host name of the broker resolves to
+the addresses of all nodes, through a hosts file in the rig's mount namespace.
 """
 
 import contextlib
@@ -102,7 +102,7 @@ def certificate(folder, names):
 
 
 def documented(title):
-    """The code blocks of Docs/Network.md behind a title in bold type."""
+    """The code blocks of Docs/Network.md that follow a title in bold type."""
     with open(os.path.join(rig.ROOT, "Docs/Network.md")) as file:
         text = file.read()
     start = text.find(f"**{title}**")
@@ -174,7 +174,7 @@ class Cluster:
 
 class RabbitMQ(Cluster):
     title = "RabbitMQ"
-    # Bytes of a bound that is soon reached.
+    # A bound for a mailbox in bytes, so small that the test reaches it quickly.
     FULL = 400_000
 
     def __init__(self, folder, users):

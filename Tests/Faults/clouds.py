@@ -28,7 +28,7 @@ def configuration():
 
 
 class Clouds:
-    """`asked` counts requests by kind; the other members control the replies."""
+    """The fake services. `asked` counts their requests by kind; the other members control the replies."""
 
     def __init__(self, folder, count=20, seed=0):
         self.count = count

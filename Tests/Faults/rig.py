@@ -162,7 +162,7 @@ def need_loop(folder):
 
 
 def need_lab(folder):
-    """Hosts in namespaces."""
+    """Checks that this machine can run hosts in namespaces (Scripts/lab)."""
     done = subprocess.run([LAB, "check"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if done.returncode != 0:
         raise Unavailable(done.stdout.strip().split("\n")[0])
@@ -293,7 +293,7 @@ class Daemon:
             file.write(f"name: {self.name}\nlisten: [127.0.0.1]\nport: {self.port}\npeers: [{peers}]\n{self.config}")
 
     def begin(self, environment=None, before=()):
-        """Starts it without waiting."""
+        """Starts the daemon without waiting until it is ready."""
         self.write_config()
         self.starts += 1
         notify = os.path.join(self.folder, f"notify-{self.starts}")
@@ -308,7 +308,7 @@ class Daemon:
         self.pid = self.process.pid
 
     def await_ready(self):
-        """Waits until it is ready. Returns the seconds since its start."""
+        """Waits until the daemon is ready. Returns the seconds since its start."""
         end = time.monotonic() + START_LIMIT
         while True:
             try:
@@ -336,7 +336,7 @@ class Daemon:
         self.process.wait()
 
     def stop(self):
-        """Sends SIGTERM; it must exit by itself, cleanly."""
+        """Sends SIGTERM. The daemon must then exit with status 0."""
         if self.process is None or self.process.poll() is not None:
             return
         self.signal(signal.SIGTERM)
@@ -348,7 +348,7 @@ class Daemon:
             raise Failure(f"{self.name} ended with {status} when it was told to stop")
 
     def trust_all(self, peers):
-        """Makes it trust each `(uuid, fingerprint)`, without a session."""
+        """Makes the daemon trust each `(uuid, fingerprint)`, without a session."""
         peers = list(peers)
         roster = "".join(json.dumps({"uuid": uuid, "fingerprint": fingerprint.hex().upper(), "name": "foreign", "trust": "trusted",
                                      "addresses": []}) + "\n" for uuid, fingerprint in peers)
@@ -535,7 +535,7 @@ class Bulk:
         self.ended.set()
 
     def stream(self):
-        """Runs once. Returns the summary, `None` if the stream was cut off."""
+        """Sends all lines once. Returns the summary; `None` if the stream was cut off."""
         connection = open_bulk(self.daemon, self.peer, sum(map(len, self.lines)), "results=all")
         over = threading.Event()
 

@@ -12,7 +12,8 @@ import attacker
 import foreign
 import rig
 
-# MiB. A session with a trusted peer may have 8 MiB in flight; 512 connections with TLS take about 20.
+# MiB by which an attack may increase the memory. A session with a trusted peer may have 8 MiB in flight; 512 connections with TLS take
+# about 20.
 MEMORY_BOUND = 32
 # Timeout of one reply to the trusted peer's user; the next hex is sent after it. Late replies are counted in the output.
 PATIENCE = 2
@@ -70,7 +71,7 @@ class TrustedSends:
         return [self.key(number) for number in range(self.count)]
 
     def seconds(self, start=0):
-        """The durations of sends from that one on."""
+        """The durations of the sends, from number `start` on."""
         return struct.unpack_from(f"{self.count - start}f", self.shared, 8 + 4 * start)
 
     @property
@@ -158,7 +159,7 @@ class Stage:
         rig.until(lambda: self.victim.log_text().count(RELOADED) > before, "the configuration to be read again", attacker.END_LIMIT)
 
     def trust(self):
-        """Sets trust in the victim's store."""
+        """The rows of all peers in the victim's store: UUID, fingerprint, trust and alias."""
         with rig.Reader(self.victim) as store:
             return store.all("SELECT uuid, fingerprint, trust, alias FROM peer ORDER BY uuid")
 
@@ -177,7 +178,7 @@ class Stage:
         return rig.descriptors(self.victim.pid)
 
     def measure(self, name, attack, seconds):
-        """Repeats an attack for about that time. Its last result counts."""
+        """Repeats an attack for about `seconds`. The result of the last repetition is printed."""
         self.forget_peak()
         before, sent = self.memory(), self.sends.count
         processor, own, start = processor_time(self.victim.pid), time.process_time(), time.monotonic()
@@ -214,7 +215,7 @@ class Stage:
         return faults
 
     def part(self, row):
-        """Share of the undisturbed rate."""
+        """The rate of the trusted peer's sends during an attack, as a share of the undisturbed rate."""
         return row["rate"] / self.undisturbed["rate"] if self.undisturbed else 1
 
     def print_head(self):
