@@ -10,7 +10,7 @@ import bench_kit as kit
 
 
 class Run:
-    """rate: hexes per second. cpu: microseconds per hex, by process. peak: MB. waits: fsync and fdatasync calls, by strace."""
+    """The figures of a run. rate: hexes per second. cpu: microseconds per hex, by process. peak: MB. waits: fsync and fdatasync calls."""
 
 
 def run(base, hexes, sums, traced=False):

@@ -70,7 +70,7 @@ struct SampleFrames {
 
     private mutating func word() -> String { Self.words[below(Self.words.count)] }
 
-    /// SplitMix64.
+    /// A random number below `bound`, from the SplitMix64 generator.
     private mutating func below(_ bound: Int) -> Int {
         state &+= 0x9E37_79B9_7F4A_7C15
         var mixed = state

@@ -38,7 +38,7 @@ enum EnvelopeBench {
         try bytes.write(to: URL(fileURLWithPath: file))
     }
 
-    /// Alternates between the three, and prints the medians of the times per envelope in milliseconds.
+    /// Measures sealing, opening and the bare operations alternately, and prints the median of each in milliseconds per envelope.
     private static func measure(seconds: Double) throws {
         let (ada, bob) = (try BenchPeer(1), try BenchPeer(2))
         let frame = Array(repeating: UInt8(ascii: "x"), count: 4_096)
