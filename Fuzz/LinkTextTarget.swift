@@ -1,4 +1,5 @@
-// libFuzzer target: texts that are sent, and identities of addresses. No address is invented, an identity is its own identity, no trap.
+// libFuzzer target: texts that are sent, and identities of addresses (`AddressIdentity`). Must never trap. Each found address is in the
+// text, and the identity of an identity is the same bytes.
 
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzLinkText(_ data: UnsafePointer<UInt8>?, _ count: Int) -> CInt {

@@ -78,7 +78,7 @@ private func chooseKeys(_ input: inout FuzzInput) {
     if let key = OrderKey.before(low, number: number, using: &generator), key >= low { fatalError("a key that is not before") }
 }
 
-/// SplitMix64.
+/// The SplitMix64 generator, seeded with the input.
 private struct InputGenerator: RandomNumberGenerator {
     private var state: UInt64
 

@@ -22,7 +22,7 @@ private struct SessionStage {
     var lastNumber: Int64 = 0
     var results: [Int64: DeliveryResult] = [:]
     var batch: [IncomingHex] = []
-    /// The last number covered by a receipt of this side.
+    /// The last number that the session's receipts cover.
     var through: Int64 = 0
     /// Own rows in flight.
     var tags: Set<Int64> = []
