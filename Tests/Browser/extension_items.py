@@ -181,7 +181,7 @@ def chromium_receives(stage, it):
 
 
 def chromium_later(stage, it):
-    """Queued while the worker is stopped, then stored. And a worker that is stopped in the middle of a send."""
+    """A hex that is queued, and stored while the worker is stopped; and a worker that is stopped in the middle of a send."""
     ada, bob = stage.ada, stage.bob
     bob.stop()
     rig.until(lambda: ada.api("GET", f"/v1/peers/{bob.uuid}")["state"] == "away", "bob is away")
@@ -329,7 +329,7 @@ def chromium_hostile(stage, it):
 
 
 def looks(stage, it):
-    """Pictures at 360 px, light and dark; axe."""
+    """Checks the popup with axe at a width of 360 px, in the light and the dark scheme, and takes pictures."""
     from axe_playwright_python.sync_playwright import Axe
     for description, links in (("Reading for the weekend", ["https://www.sqlite.org/wal.html Write-Ahead Logging", "https://avahi.org/ Avahi"]),
                                ("קריאה לסוף השבוע", ["https://example.org/ דף ראשון", "javascript:alert(1) no link"]), ("Tabs of the old laptop", ["https://example.net/"])):
@@ -528,7 +528,7 @@ def firefox_receives_and_opens(stage, it):
 
 
 def firefox_woken(stage, it):
-    """Queued while the background page is stopped, then stored."""
+    """A hex that is queued, and stored while the background page is stopped."""
     ada, bob = stage.ada, stage.bob
     ada.stop()
     rig.until(lambda: bob.api("GET", f"/v1/peers/{ada.uuid}")["state"] == "away", "ada is away")

@@ -285,7 +285,7 @@ def attacks(play, browser_name):
 
 
 def narrow(play, browser_name):
-    """320 px wide, large enough targets, and axe without findings."""
+    """Checks the page at a width of 320 px: targets are large enough, and axe has no findings."""
     browser = launched(play, browser_name)
     hex = api("ada", "POST", "/v1/mine", {"hexDescription": "W" * 300, "links": [{"url": "https://example.org/" + "x" * 300, "linkDescription": "y" * 300}]})
     page = opened(browser, invite(hexes=[hex["id"]])["url"], viewport={"width": 320, "height": 568})
@@ -363,8 +363,8 @@ server {{ listen {1}:8081; location / {{ root {0}/files; dav_methods PUT; }} }} 
 
 
 def speed(play, browser_name):
-    """300 MB, several times, in turn with the same browser's upload to nginx and with `curl -T` to nginx. The rates are printed and not checked:
-    Benchmarks/README.md has those that were seen."""
+    """Uploads 300 MB several times, alternately with the same browser's upload to nginx and with `curl -T` to nginx. The rates are printed
+    and not checked: Benchmarks/README.md has measured ones."""
     browser = launched(play, browser_name)
     invitation = invite()
     page = opened(browser, invitation["url"])
@@ -397,7 +397,7 @@ def speed(play, browser_name):
 
 
 def slow(play, browser_name):
-    """Five other addresses hold all the connections they can get, with heads that never end. Bodies are too large."""
+    """Five other addresses hold all the connections they can get, with heads that never end. Then bodies that are too large are sent."""
     invitation = invite()
     port = int(re.search(r":(\d+)/", invitation["url"])[1])
     host = re.search(r"//(.*):", invitation["url"])[1]
