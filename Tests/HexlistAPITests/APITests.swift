@@ -226,7 +226,7 @@ struct APITests {
             }
             #expect(last == 3_300)
             #expect(try await bob.client.delete(.ids(Array(1...1_700))).changed == 1_700)
-            // A range selects received hexes only.
+            // A range of ids deletes received hexes only, not hexes of My Hexlist.
             #expect(try await bob.client.delete(.ids([1_701], ranges: [1...1_000, 1_702...3_200])).changed == 1)
             // The deletion takes two transactions.
             #expect(try await bob.client.delete(.list(location: "mine")).changed == 1_599)

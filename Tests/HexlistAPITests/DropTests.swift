@@ -43,7 +43,7 @@ import Testing
             for name in ["", " ", "a\u{7}", String(repeating: "x", count: 41)] {
                 await #expect(throws: HexlistError.self) { try await client.addDrop(DropRequest(name: name, address: "127.0.0.1")) }
             }
-            // The page for guests stays closed.
+            // A drop token does not open the page for guests.
             #expect(try await post(port, "/", "", method: "GET").status == 410)
             #expect(try await client.removeDrop("IPHONE").uuid == drop.uuid)
             await #expect(throws: HexlistError.self) { try await client.removeDrop("iPhone") }
@@ -91,7 +91,7 @@ import Testing
         try await TestDaemon.with("ada") { daemons in
             let (drop, port, path) = try await add(daemons[0])
             let client = daemons[0].client
-            let big = String(repeating: "0123456789abcde\n", count: 90_000)  // 1.4 MB, several writes
+            let big = String(repeating: "0123456789abcde\n", count: 90_000)  // 1.4 MB, which are stored in several writes
             let form =
                 "--x\r\nContent-Disposition: form-data; name=\"title\"\r\n\r\nTwo\r\n--x\r\nContent-Disposition: form-data; name=\"a\"; "
                 + "filename=\"../Föhr.txt\"\r\nContent-Type: text/plain\r\n\r\n\(big)\r\n--x\r\nContent-Disposition: form-data; "

@@ -61,7 +61,7 @@ struct MineTests {
             ] {
                 #expect(try await client.deletion(.ids(ids)) == expected)
             }
-            // A range selects received hexes only.
+            // A range of ids selects received hexes only, and this daemon has none.
             #expect(try await client.deletion(.ids([], ranges: [1...9_999])) == ChangedJSON(changed: 0))
             #expect(try await client.delete(.ids([], ranges: [1...9_999])) == ChangedJSON(changed: 0))
             #expect(

@@ -26,7 +26,7 @@ func ask(_ daemon: TestDaemon, _ text: String) async throws -> RawReply {
     return RawReply(status: Int(status) ?? 0, head: String(parts.first ?? ""), body: parts.count == 2 ? String(parts[1]) : "")
 }
 
-/// Text of a request with `Connection: close`.
+/// Returns the text of a request, with the field `Connection: close`.
 func request(_ line: String, headers: String = "", body: String = "") -> String {
     "\(line) HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: \(body.utf8.count)\r\n\(headers)\r\n\(body)"
 }

@@ -156,7 +156,7 @@ import Yams
             return ways
         }
 
-        /// A value, as JSON.
+        /// Returns a value that matches a schema, as JSON.
         func sample(of schema: Node) -> String {
             let schema = resolved(schema)
             if let word = schema["enum"]?.sequence?.first?.string { return "\"\(word)\"" }

@@ -8,7 +8,7 @@ import Testing
 
 @Suite("Rosters", .timeLimit(.minutes(5)))
 struct RosterTests {
-    /// A peer's key and its roster line.
+    /// Returns the roster line of a peer whose key is derived from a number.
     private func peer(
         _ number: UInt8, name: String = "n", alias: String? = nil, trust: String = "trusted", addresses: [String] = []
     ) throws -> RosterPeer {

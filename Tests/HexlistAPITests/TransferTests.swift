@@ -202,7 +202,7 @@ struct TransferTests {
 
     @Test("an import whose body stops arriving ends, and the next one runs")
     func stalled() async throws {
-        let body = RequestBody(asyncSequence: AsyncStream<ByteBuffer> { $0.yield(ByteBuffer(string: "{}\n")) })  // never finishes
+        let body = RequestBody(asyncSequence: AsyncStream<ByteBuffer> { $0.yield(ByteBuffer(string: "{}\n")) })  // a body that never ends
         let reader = try ImportReader(folder: NSTemporaryDirectory(), diskReserve: 0)
         await #expect { try await APIInput.read(body, into: reader, pause: .milliseconds(20)) { try $0.feed($1) } } throws: {
             ($0 as? HexlistError)?.code == .badRequest
@@ -211,7 +211,7 @@ struct TransferTests {
 
     @Test("an import whose body arrives very slowly ends, and the next one runs")
     func trickle() async throws {
-        let body = RequestBody(asyncSequence: AsyncStream(unfolding: { ByteBuffer(string: "\n") }))  // no pause, no end
+        let body = RequestBody(asyncSequence: AsyncStream(unfolding: { ByteBuffer(string: "\n") }))  // no pauses and no end
         let reader = try ImportReader(folder: NSTemporaryDirectory(), diskReserve: 0)
         await #expect {
             try await APIInput.read(body, into: reader, pause: .seconds(60), limit: .milliseconds(20)) { try $0.feed($1) }

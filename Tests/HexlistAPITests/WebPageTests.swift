@@ -45,7 +45,7 @@ import Testing
             // The page uses this request to check that its listener is alive.
             let stream = try await ask(port, "GET /v1/web", [token, "Accept: text/event-stream"], endsEarly: true)
             #expect(session.proof.utf8.count == 64 && stream.head.contains("hexlist-proof: \(session.proof)"))
-            // The same listener is used while it runs.
+            // A further page is opened on the same port, because the listener is still running.
             #expect(try await daemons[0].client.openPage().port == port)
         }
     }
@@ -191,7 +191,7 @@ import Testing
         }
     }
 
-    /// A port that is free now.
+    /// Returns a port that is free at the time of the call.
     private func freePort() async throws -> Int {
         let channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton).bind(host: "127.0.0.1", port: 0).get()
         let port = try #require(channel.localAddress?.port)
@@ -262,7 +262,7 @@ import Testing
     @Test("the listener proves itself without a token, and renews the reload secret of a token") func proof() async throws {
         try await TestDaemon.with("ada") { daemons in
             let (port, token, session, _) = try await begin(daemons[0])
-            // The browser tests check that pages accept the answer.
+            // The answer of the listener to a challenge. The browser tests check that pages accept it.
             let nonce = String(repeating: "0a", count: 32)
             let answered = try await ask(port, "GET /proof?nonce=\(nonce)")
             #expect(answered.status == 200 && !answered.body.contains(session.proof), "\(answered.body)")

@@ -61,7 +61,7 @@ import Testing
         let avahi = PrivateAvahi()
         let (one, two, three) = (discovery(), discovery(), discovery())
         let seen = start(one, "One", port: 3_000)
-        try await seen.until(\.isUnavailable)  // started without Avahi
+        try await seen.until(\.isUnavailable)  // the discovery was started before Avahi
         try avahi.startBus()
         try avahi.startDaemon()
         try await seen.until(\.isRunning)

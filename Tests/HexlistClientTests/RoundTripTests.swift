@@ -112,7 +112,7 @@ struct RoundTripTests {
     func sameDecisions() async throws {
         try await withTrust { ada, bob in
             for test in Self.decisions {
-                // A frame on the wire.
+                // First entry point: a frame on the wire.
                 var decoder = WrapperDecoder()
                 let isMarked = test.json.starts(with: [0xEF, 0xBB, 0xBF])  // allowed only at the start of the frame
                 let frame = Array(#"{"operationType":"Store","jmObject":"#.utf8) + test.json.dropFirst(isMarked ? 3 : 0) + Array("}".utf8)
@@ -122,7 +122,7 @@ struct RoundTripTests {
                 }
                 #expect(same(onWire, test.description), "\(test.name): \(onWire.debugDescription) on the wire")
 
-                // A hex in the local API.
+                // Second entry point: a hex in a request to the local API.
                 let sent: [SendOutcome]?
                 do {
                     sent = try await ada.client.send(.init(content: .hex(test.json), peers: [bob.uuid], timeout: TestDaemon.patience))
@@ -133,7 +133,7 @@ struct RoundTripTests {
                 #expect((sent != nil) == (test.description != nil), "\(test.name) in the API")
                 if sent != nil { #expect(same(try await newest(bob), test.description), "\(test.name) in the API") }
 
-                // A line of a bulk stream.
+                // Third entry point: a line of a bulk stream.
                 var summary: BulkSummary?
                 let (input, pieces) = AsyncStream.makeStream(of: ByteBuffer.self)
                 pieces.yield(ByteBuffer(bytes: test.json + [0x0A]))

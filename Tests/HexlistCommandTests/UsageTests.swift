@@ -96,7 +96,7 @@ struct UsageTests {
         #expect(throws: (any Error).self) { try Main.parsed(["send", "--to", "bob", "--key", "", "https://example.org"]) }
     }
 
-    /// All commands without subcommands, with their words.
+    /// Returns all commands that have no subcommands, each with the words that call it.
     private static func commands(
         _ command: any ParsableCommand.Type = Hexlist.self, _ words: [String] = []
     ) -> [([String], any ParsableCommand.Type)] {

@@ -96,9 +96,9 @@ import Testing
             #expect(try await read(try #require(other.url)).status == 200)
             await #expect(throws: HexlistError.self) { try await ada.client.removeFeed(one.id) }
             _ = try await ada.client.removeFeed(other.id)
-            // The listener ends after the reply to the removal.
+            // The listener stops shortly after the reply to the removal of the last address.
             try await eventually { (try? await read(url))?.status != 404 }
-            // The next address has a listener again.
+            // A new address starts a listener again.
             let again = try await ada.client.addFeed(FeedRequest())
             #expect(try await titles(read(try #require(again.url))) == ["about a"])
         }

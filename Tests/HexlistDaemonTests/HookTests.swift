@@ -279,7 +279,7 @@ struct HookTests {
         try await stage { stage in
             try stage.hook(.peerUp, script)
             await stage.read()
-            // Larger than a pipe's buffer.
+            // The event is larger than the buffer of a pipe.
             let number = try await stage.happens(.peerUp, #"{"long":"\#(String(repeating: "x", count: 200_000))"}"#)
             try await untilPassed(stage, .peerUp, number)
             #expect(try await stage.store.read { try $0.eventPage(since: number, limit: 1).items.isEmpty } == succeeds)
@@ -397,7 +397,7 @@ struct HookTests {
     @Test("a hook whose file is missing briefly, as while an editor saves it, skips no event")
     func replaced() async throws {
         let folder = Mutex<String?>(nil)
-        // The file is back before the retry.
+        // The missing file of the hook is restored before the retry.
         try await stage(pause: { _ in
             folder.withLock { path in
                 if let path { rename("\(path)/away", "\(path)/hooks/peer.up") }

@@ -153,7 +153,7 @@ struct IdentityTests {
             let elsewhere = try mark("00000000000000000000000000000001\n")
             #expect(try await elsewhere.isForeign(store) == isMarked)
             guard isMarked else { return try store.close() }
-            #expect(try await elsewhere.isForeign(store))  // until a person confirms
+            #expect(try await elsewhere.isForeign(store))  // foreign until a user confirms the identity
             #expect(try await !here.isForeign(store))
             try await elsewhere.keep(store)
             #expect(try await !elsewhere.isForeign(store))

@@ -12,12 +12,12 @@ import Testing
     @Test("a counter, a gauge and a histogram in Prometheus format") func text() {
         let registry = MetricsRegistry()
         Counter(label: "hexlist_hexes_received_total", dimensions: [("result", "stored")], factory: registry).increment(by: 3)
-        // The same counter is created again.
+        // A second counter with the same label and dimensions adds to the first one.
         Counter(label: "hexlist_hexes_received_total", dimensions: [("result", "stored")], factory: registry).increment()
         Meter(label: "hexlist_build_info", dimensions: [("version", "1\"\n\\")], factory: registry).set(1)
         let timer = Timer(label: "hexlist_store_commit_seconds", factory: registry)
         for nanoseconds: Int64 in [100_000, 200_000, 1_500_000, 90_000_000_000] { timer.recordNanoseconds(nanoseconds) }
-        // Invalid metric names, and names registered with another kind.
+        // Metrics with invalid names, and with names that are registered for another kind of metric. All are ignored.
         Counter(label: "hexlist_nothing_total", factory: registry).increment()
         Meter(label: "hexlist_hexes_received_total", factory: registry).set(7)
         let lines = registry.text().split(separator: "\n").map(String.init)

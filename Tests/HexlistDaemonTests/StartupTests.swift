@@ -96,7 +96,7 @@ struct StartupTests {
 
             close(listener)
             #expect(throws: Never.self) { try ControlSocket(path: path, isNamed: true) }
-            #expect(TemporaryFolder.mode(path) != nil)  // the new owner removes it when binding
+            #expect(TemporaryFolder.mode(path) != nil)  // the old socket stays, and the new owner removes it when it binds
         }
     }
 

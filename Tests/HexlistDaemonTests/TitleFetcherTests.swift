@@ -216,7 +216,7 @@ import Testing
                 try await eventually { server.requests.count == PendingTitle.attempts + TitleFetcher.concurrency }
             }
             #expect(try await fetcher.store.read { try $0.wantedTitles(notTriedIn: -1, limit: 9) }.count == 6)
-            // Turned off, nothing is requested.
+            // While the fetching of titles is turned off, no page is requested.
             let (asked, asking) = AsyncStream.makeStream(of: Void.self)
             let isOff: @Sendable () -> Bool = {
                 asking.yield()

@@ -109,7 +109,7 @@ struct PeerDeliveryTests {
         delivery.appended([Self.row(1)], isDurable: true)
         delivery.appended([Self.row(2)], isDurable: true)
         #expect(Self.drain(&delivery, outbox: [Self.row(1), Self.row(2)], now: start) == [.send(Self.row(1)), .send(Self.row(2))])
-        // From then on rows are sent before their commit again.
+        // After the commits in their order, rows are again sent before their commit.
         delivery.appended([Self.row(3)], isDurable: false)
         #expect(Self.drain(&delivery, outbox: [], now: start) == [.send(Self.row(3))])
     }
@@ -193,7 +193,7 @@ struct PeerDeliveryTests {
         var delivery = PeerDelivery()
         let half = Self.row(1, bytes: PeerDelivery.loadBytes / 2)
         delivery.appended([half, Self.row(2)], isDurable: true)
-        #expect(!delivery.isBufferFilling)  // no session
+        #expect(!delivery.isBufferFilling)  // rows are not buffered without a session
         delivery.connected(frameLimit: 16 << 20)
         _ = Self.drain(&delivery, outbox: [], now: start)
         delivery.appended([half], isDurable: true)
@@ -201,7 +201,7 @@ struct PeerDeliveryTests {
         delivery.appended([Self.row(2)], isDurable: true)
         #expect(delivery.isBufferFilling)
         delivery.appended([Self.row(3, bytes: PeerDelivery.loadBytes)], isDurable: true)
-        delivery.appended([Self.row(4)], isDurable: true)  // not buffered
+        delivery.appended([Self.row(4)], isDurable: true)  // the buffer is full, so row 4 is not added
         #expect(!delivery.isBufferFilling)
         delivery.disconnected()
         #expect(!delivery.isBufferFilling)
@@ -426,7 +426,7 @@ struct PeerDeliveryTests {
         func refuse(_ id: Int64) -> [RowResult] {
             [RowResult(id: id, .refused(.internal, message: "", retryAfter: 5))]
         }
-        // The refusals arrive in one receipt, then in several.
+        // Two refusals arrive in one receipt, and the third one in another receipt.
         let first = delivery.settled(refuse(1) + refuse(2), isCurrent: true, now: start)
         let second = delivery.settled(refuse(3), isCurrent: true, now: start)
         #expect((first + second).map(\.isFirstRefused) == [true, false, false])
@@ -460,7 +460,7 @@ struct PeerDeliveryTests {
         #expect(delivery.pausedUntil == start + .seconds(3_600))
         delivery.greetedAgain(frameLimit: 1 << 20, now: start + .seconds(1))
         #expect(!delivery.isPaused(now: start + .seconds(1)))
-        // Retried after the minimum pause, however many were refused.
+        // The delivery is retried after the minimum pause, regardless of the number of refused rows.
         for row in 2...80 as ClosedRange<Int64> {
             refuse(row, at: start + .seconds(2))
             #expect(delivery.pausedUntil == start + .seconds(7))
@@ -531,13 +531,13 @@ struct PeerDeliveryTests {
         var delivery = Self.connected()
         #expect(delivery.isIdle)
         _ = delivery.next(now: start) { _ in true }
-        #expect(!delivery.isIdle)  // loading
+        #expect(!delivery.isIdle)  // a load is running
         delivery.disconnected()
         delivery.connected(frameLimit: 1 << 20)
         _ = Self.drain(&delivery, outbox: [Self.row(1)], now: start)
-        #expect(!delivery.isIdle)  // in flight
+        #expect(!delivery.isIdle)  // a row is in flight
         _ = delivery.settled(Self.kept([1]), isCurrent: true, now: start)
-        #expect(!delivery.isIdle)  // being written
+        #expect(!delivery.isIdle)  // a result is being written
         delivery.written()
         #expect(delivery.isIdle)
     }

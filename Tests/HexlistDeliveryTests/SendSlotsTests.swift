@@ -9,7 +9,7 @@ struct SendSlotsTests {
 
     static let start = ContinuousClock.Instant.now
 
-    /// Four peers get slots; the others are queued in order.
+    /// Returns slots of which four peers have one each. The other peers are queued in order.
     static func full() -> SendSlots {
         var turns = SendSlots(limit: 4)
         for peer in peers { _ = turns.request(peer, now: Self.start) }
@@ -87,7 +87,7 @@ struct SendSlotsTests {
         _ = turns.request(Self.peers[2], now: Self.start + .seconds(1))
         #expect(turns.deadline == Self.start + .seconds(30))
         turns.progressed(Self.peers[1], now: Self.start + .seconds(20))
-        turns.progressed(Self.peers[2], now: Self.start + .seconds(20))  // it has no slot to lose
+        turns.progressed(Self.peers[2], now: Self.start + .seconds(20))  // a peer without a slot has no deadline
         #expect(turns.overdue(now: Self.start + .seconds(29)).isEmpty)
         #expect(turns.overdue(now: Self.start + .seconds(30)) == [Self.peers[0]])
         _ = turns.release(Self.peers[0])
@@ -103,7 +103,7 @@ struct SendSlotsTests {
     func answeringForEver() {
         var turns = Self.full()
         var now = Self.start
-        // Each of the four makes progress every 25 s.
+        // Each peer with a slot makes progress every 25 s.
         while turns.overdue(now: now).isEmpty, now < Self.start + .seconds(600) {
             let deadline = turns.deadline ?? now
             let answer = now + .seconds(25)

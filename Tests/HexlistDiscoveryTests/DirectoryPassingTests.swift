@@ -68,7 +68,7 @@ struct DirectoryPassingTests {
         #expect(stage.events.isEmpty)
         stage.tell(.remembered([peer, Stage.peer(2)]))
         #expect(stage.events == [.up(peer)])
-        stage.tell(.remembered([Stage.peer(2)]))  // its hex was deleted
+        stage.tell(.remembered([Stage.peer(2)]))  // the store has no hex of `peer` any more
         #expect(stage.events == [.up(peer)] && stage.row(peer) != nil)
         stage.tell(.remembered([peer]))
         stage.tell(.sessionDown(inbound, .shutdown))

@@ -91,7 +91,7 @@ import Testing
         stage.end(.refused)
         #expect(stage.rows.map(\.reason) == [.self])
         stage.pass(.seconds(600))
-        #expect(stage.probes.isEmpty)  // probed once
+        #expect(stage.probes.isEmpty)  // the start was already probed once
     }
 
     @Test func cloneThatCallsIn() {
@@ -131,7 +131,7 @@ import Testing
         #expect(stage.rows.map(\.reason) == [.unverified])
         stage.tell(.discovery(.resolveFailed(record, "Timeout reached")))
         #expect(stage.rows.map(\.reason) == [.stale])
-        #expect(stage.open == [record])  // it may still resolve
+        #expect(stage.open == [record])  // the resolver stays open, because a later result may be usable
         stage.resolve(record, Stage.txt(peer))
         #expect(stage.rows.map(\.reason) == [.unverified])
         stage.tell(.discovery(.resolveFailed(record, "Timeout reached")))
@@ -276,7 +276,7 @@ import Testing
         #expect(asked == ["192.168.7.20", "192.168.7.21"])
         for _ in 0..<5 { ask { $0.host == "192.168.7.21" ? nil : BootNonce(1) } }
         #expect(stage.events.contains(.conflictEnded(peer)) && !stage.directory.isInConflict(peer))
-        #expect(stage.row(peer)?.state == .verified)  // one of them remains
+        #expect(stage.row(peer)?.state == .verified)  // one of the two machines remains
     }
 
     @Test("a reinstalled trusted peer is suggested, and nothing else changes") func installedAnew() throws {
@@ -429,7 +429,7 @@ import Testing
         #expect(stage.rows.isEmpty)
         let record = stage.verified(peer)
         stage.tell(.forget(peer))
-        #expect(stage.ghosts(peer).map(\.reason) == [.unverified])  // still announced: treated as new
+        #expect(stage.ghosts(peer).map(\.reason) == [.unverified])  // the peer is still announced, so it counts as a new one
         #expect(stage.events == [.up(peer), .down(peer)])
         #expect(stage.probes.count == 1)
         stage.tell(.discovery(.withdrawn(record)))

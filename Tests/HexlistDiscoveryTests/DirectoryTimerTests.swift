@@ -213,7 +213,7 @@ import Testing
         #expect(stage.probes.count == 1)
         stage.end(.noAnswer)
         #expect(stage.probes.count == 1)
-        #expect(stage.probes.first?.endpoints.map(\.host) == ["192.168.7.20", "fe80::20%eth0"])  // the silent one last
+        #expect(stage.probes.first?.endpoints.map(\.host) == ["192.168.7.20", "fe80::20%eth0"])  // the silent endpoint comes last
     }
 
     @Test("flapping announcements cost a peer one probe per 5 s") func flapping() {
@@ -233,7 +233,7 @@ import Testing
         stage.announce(peer)
         stage.pass(.seconds(30))
         #expect(stage.ghosts(peer).map(\.reason) == [.stale])
-        stage.tell(.probeEnded(ProbeID(number: 1), .refused))  // too late
+        stage.tell(.probeEnded(ProbeID(number: 1), .refused))  // the result of a probe that has already timed out
         stage.tell(.probeEnded(ProbeID(number: 99), .refused))
         stage.pass(.seconds(5))
         #expect(stage.begun.count == 2)

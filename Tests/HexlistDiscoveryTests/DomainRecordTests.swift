@@ -88,7 +88,7 @@ struct DomainRecordTests {
     func examination() throws {
         var stage = Stage()
         #expect(stage.directory.ownAnnouncements.isEmpty)
-        stage.announce(Stage.own, name: "me", boot: BootNonce(77), address: "192.168.7.1")  // left over from an earlier start
+        stage.announce(Stage.own, name: "me", boot: BootNonce(77), address: "192.168.7.1")  // an announcement of this node's earlier start
         #expect(stage.directory.ownAnnouncements.isEmpty)
         stage.announce(Stage.own, name: "me now", boot: Stage.boot, address: "192.168.7.1")
         #expect(stage.directory.ownAnnouncements.map(\.interface) == ["eth0"])

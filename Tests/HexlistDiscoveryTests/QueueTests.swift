@@ -84,7 +84,7 @@ import Testing
             #expect(next >= now)
             now = max(next, now)
             act(resolverSlots.advance(now: now))
-            #expect(open.isSuperset(of: trusted))  // they are not displaced by the others
+            #expect(open.isSuperset(of: trusted))  // untrusted records do not displace trusted ones
         }
         #expect(everOpen.isSuperset(of: records))
         for record in records + trusted where resolverSlots.remove(record) { open.remove(record) }

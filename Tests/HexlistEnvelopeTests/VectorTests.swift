@@ -38,7 +38,7 @@ struct EnvelopeVector: Decodable, CustomTestStringConvertible {
     var from: String?
     var id: String?
     var frames: Frames?
-    /// Base64.
+    /// The bytes of the envelope; base64 in the file.
     var envelope: Data
 
     var testDescription: String { name }

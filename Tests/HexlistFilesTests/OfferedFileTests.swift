@@ -66,7 +66,7 @@ import Testing
             #expect(throws: FileFault.changed) { try file.check() }
             #expect(throws: FileFault.changed) { try OfferedFile(path: path, remembered: file.identity) }
             #expect(throws: FileFault.changed) { try FileDigest.sha256(of: file) }
-            // Replaced by a file with the same bytes.
+            // The offered file is replaced by another file with the same bytes.
             let before = try OfferedFile(path: path)
             try folder.write("0123", to: "b")
             #expect(rename("\(folder.path)/b", path) == 0)

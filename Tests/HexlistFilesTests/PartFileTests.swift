@@ -282,7 +282,7 @@ import Testing
             }
             let placement = try #require(noted)
             #expect(try PartFile.recover(folder: folder.path, specification: specification, placement: placement) == .partial)
-            // Another program's file has the recorded name.
+            // Another program created a file with the recorded name.
             try folder.write("mine", to: placement.name)
             #expect(try PartFile.recover(folder: folder.path, specification: specification, placement: placement) == .partial)
             #expect(try part.finish().name == "a (2).bin")
@@ -416,7 +416,7 @@ import Testing
             ])
             #expect((try? results[0].get()) != nil && (try? results[7].get()) != nil)
             let faults = results.map { result in if case .failure(let fault) = result { fault } else { nil as FileFault? } }
-            // Another fetch writes the fifth file.
+            // The fifth file is in use by another fetch.
             #expect(faults == [nil, .tooShort(1), .tooLong, .otherBytes, .partInUse, .diskFull, .notFound, nil])
             left.discard()
             #expect(Self.names(folder).count == 2)
@@ -487,7 +487,7 @@ import Testing
             try await eventually { kept.removeUnused(digest, name: "x.txt") }
             #expect(kept.digests().isEmpty)
             #expect(kept.removeUnused(digest, name: "x.txt"))  // already removed
-            // The file differs from the announced one.
+            // A fetched file whose bytes differ from the announced digest.
             try folder.write("short", to: "short")
             try cache.make(digest)
             let second = try PartFile(folder: cache.folder(of: digest), specification: specification)

@@ -80,21 +80,21 @@ import Testing
 
     /// Members of a link, besides its id, that are malformed or exceed a bound.
     private static let malformedMembers: [String] = [
-        // No version at all.
+        // Nodes without a version.
         #""x":1"#, #""title":"t""#, #""r":{"read":[[1,0,0],"x"]}"#,
-        // Versions.
+        // Malformed versions.
         #""gone":1"#, #""gone":[1,0]"#, #""gone":[1.5,0,0]"#, #""gone":[-1,0,0]"#, #""gone":[0,0,0]"#, #""gone":[1,65536,0]"#,
         #""gone":[1,0,2]"#, #""gone":[1,0,-1]"#, #""gone":[9223372036854775807,0,0]"#, #""gone":[99999999999999999999,0,0]"#,
         #""gone":["1",0,0]"#,
-        // More than 12 hours ahead.
+        // Versions that are more than 12 hours ahead.
         #""gone":[1795658400124,0,0]"#, #""title":"t","v":[1795658400124,0,0]"#, #""gone":[1,0,0],"r":{"a":[[1795658400124,0,0],""]}"#,
-        // Places.
+        // Malformed places.
         #""v":[1,0,0],"in":"""#, #""v":[1,0,0],"in":"","key":"""#, #""v":[1,0,0],"in":"","key":"A""#,
         #""v":[1,0,0],"in":"","key":"A+""#, #""v":[1,0,0],"in":"x","key":"AQ""#, #""v":[1,0,0],"in":"","key":"AQ","was":"x""#,
         #""v":[1,0,0],"in":"","key":"\#(String(repeating: "A", count: 172))""#,
-        // Deletion marks.
+        // Malformed deletion marks.
         #""gone":[1,0,0],"with":"""#, #""gone":[1,0,0],"with":7"#,
-        // Texts and registers.
+        // Malformed or too long texts and registers.
         #""v":[1,0,0],"title":7"#, #""v":[1,0,0],"title":"\#(String(repeating: "x", count: 65_537))""#,
         #""v":[1,0,0],"title":"","url":["x"]"#, #""gone":[1,0,0],"r":[]"#, #""gone":[1,0,0],"r":{"":[[1,0,0],""]}"#,
         #""gone":[1,0,0],"r":{"a":[[1,0,0]]}"#, #""gone":[1,0,0],"r":{"a":[[1,0,0],null]}"#,
@@ -162,7 +162,7 @@ import Testing
     {
         let valid = #"{"list":"\#(Self.list)","replica":"00000000000000aa","after":3,"through":9,"last":true,\#(Self.replicas),"rows":[]"#
         #expect(try ListPage(decoding: Array((valid + "}").utf8), from: .ownMachine, now: 0).nodes.isEmpty)
-        // The last member of a name counts.
+        // If a member occurs twice, the last one is used, so the malformed one is appended.
         let json = members.first == "{" && members.count > 2 ? valid + "," + members.dropFirst() : members
         #expect(throws: JSONFault.self) { try ListPage(decoding: Array(json.utf8), from: .ownMachine, now: 0) }
     }

@@ -14,7 +14,7 @@ import Testing
             #expect(id.description.utf8.count == 22 && ListNode.ID(base64url: id.description.utf8) == id)
         }
         #expect(ListNode.ID(try #require(UUIDBytes("018BCFE5-687B-7ABC-8000-000000000000"))) == nil)  // version 7
-        #expect(ListNode.ID(try #require(UUIDBytes("018BCFE5-687B-8ABC-0000-000000000000"))) == nil)  // another variant
+        #expect(ListNode.ID(try #require(UUIDBytes("018BCFE5-687B-8ABC-0000-000000000000"))) == nil)  // another variant than RFC 9562
         for text in ["", "AaMxK", "=", "0000000000000000000000", "AaMxK-hWgv-eB3qHFb02zw==", "AaMxK+hWgv/eB3qHFb02zw"] {
             #expect(ListNode.ID(base64url: text.utf8) == nil, "\(text)")
         }

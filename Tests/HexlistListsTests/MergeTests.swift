@@ -113,10 +113,10 @@ import Testing
         link.title = ListNode.Register(version: version(2), value: "t")
         let live = link
         link.purge()
-        #expect(link == live)  // it is not deleted
+        #expect(link == live)  // no effect, because the link is not deleted
         link.deletion = DeletionMark(version: version(2), with: root)
         link.purge()
-        #expect(link.place != nil)  // the hex can revive it
+        #expect(link.place != nil)  // no effect, because a change of the hex can revive the link
         link.deletion = DeletionMark(version: version(2))
         let deleted = link
         link.purge()

@@ -228,7 +228,7 @@ private func dials(_ outputs: [DeviceDirectory.Output]) -> [DeviceDial] {
         _ = lab.input(.known([fingerprint(901): [DeviceEndpoint(address: address("10.0.0.250"), port: 53_317)]]))
         #expect(dials(lab.announce(901, at: "10.0.0.251")).isEmpty, "a claim from another address")
         #expect(dials(lab.announce(901, at: "10.0.0.250")).count == 1)
-        // Dials that end at once are bounded by their rate.
+        // Dials that end immediately do not reach the limit of concurrent dials, but their rate is limited.
         var fast = Lab()
         var count = 0
         for number in 2..<200 {

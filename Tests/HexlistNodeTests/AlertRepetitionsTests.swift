@@ -15,9 +15,9 @@ struct AlertRepetitionsTests {
     /// alert. `between` is the lifetime in seconds of a session between the two; `nil` if there was none.
     private static let cases: [(text: String, isOther: Bool, greeted: Int, at: Int, between: Int?, isNews: Bool)] = [
         ("a", true, -60, 0, nil, false),  // two sessions were open when the user blocked the peer
-        ("a", true, 60, 60, nil, false),  // the next dial
+        ("a", true, 60, 60, nil, false),  // the peer dials again
         ("a", true, 60, 62, nil, false),
-        ("a", true, 60, 63, nil, true),  // unblocked, and blocked again
+        ("a", true, 60, 63, nil, true),  // 3 s are enough to unblock the peer and to block it again
         ("a", true, 60, 60, 2, false),
         ("a", true, 60, 60, 3, true),  // a session stayed open in between
         ("b", true, 60, 60, nil, true),

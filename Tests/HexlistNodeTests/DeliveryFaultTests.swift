@@ -78,7 +78,7 @@ struct DeliveryFaultTests {
             let row = try await one.node.outbox.row(stuck.outboxID)
             #expect(row.state == .queued || row.state == .sending)
             try await one.node.store.write { _ = try $0.run("DROP TRIGGER broken") }
-            // Recovery needs no intervention.
+            // The row is delivered without a retry by the user.
             #expect(try await one.ends(of: [stuck.outboxID]) == [.stored])
             #expect(try await one.send(to: two, description: "b").state == .stored)
             #expect(try await Self.descriptions(two) == ["a", "b"])
@@ -126,7 +126,7 @@ struct DeliveryFaultTests {
     func endWhileReadingIsPaused() async throws {
         let one = try await TestNode("one", on: nil) {
             $0.limits.heldHexesPerPeer = 1_000
-            $0.limits.heldHexes = 1_000  // one address may use a quarter of them
+            $0.limits.heldHexes = 1_000  // the hexes of one address may be a quarter of this
         }
         let identity = try Identity.ephemeral()
         let transport = try PeerTransport(identity: identity, eventLoop: one.group.next(), logger: Logger(label: "stranger"))

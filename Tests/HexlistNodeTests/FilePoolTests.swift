@@ -88,7 +88,7 @@ import Testing
             #expect(copies.map(\.state.known) == [.done, .done], "\(copies)")
             #expect(try Data(contentsOf: to.appending(path: "b.txt")) == data("b.txt"))
             #expect(try mode(to.path + "/b.txt") == 0o644)
-            // A copy, not a second link to the same inode.
+            // The fetched file is a copy in the folder, not a hard link to the file of the cache.
             let inodes = try [path, to.path + "/a.txt"].map {
                 try FileManager.default.attributesOfItem(atPath: $0)[.systemFileNumber] as? Int
             }
@@ -373,7 +373,7 @@ import Testing
             #expect(try await send(["d"], one, two).state == .stored)
             try await two.until { try await $0.transfers.page([.done], before: nil, limit: 9).rows.count == 3 }
             #expect(try FileManager.default.contentsOfDirectory(atPath: other.path) == ["d"] && found() == ["a", "b"])
-            // From now on files are fetched into the cache again.
+            // After this change of the peer, files are fetched into the cache instead of the download folder.
             _ = try await two.node.peers.change(one.id, PeerChange(fetchLimit: 1 << 20, fetchTo: .cache))
             #expect(try await send(["c"], one, two).state == .stored)
             try await two.until { _ in names("cache", two) == ["c"] }

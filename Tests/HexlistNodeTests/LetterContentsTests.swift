@@ -42,7 +42,7 @@ import Testing
         #expect(receipts.map { $0.rejected.map(\.sequence) } == [[3], [5]])
         #expect(receipts.map { $0.rejected.map(\.code) } == [[.unsupportedOperation], [.tooManyLinks]])
         #expect(try receipts.allSatisfy { $0.envelope == (try Self.id()).description })
-        // The receipts as the sender reads them.
+        // The sender reads the receipts of the letter.
         var postings = PostedEnvelopes()
         postings.add(PostedEnvelopes.Posting(file: EnvelopeFileName(postedAt: 0, id: try Self.id()), rows: [11...15], bytes: 1, posts: 1))
         let read = try Self.contents(receipts.map { String(decoding: LetterContents.frame($0), as: UTF8.self) })

@@ -135,7 +135,7 @@ struct PeerReferenceTests {
         }
     }
 
-    /// The name left behind by a stranger that is gone.
+    /// A stranger with the same name as an online peer, which is offline itself, as after a new installation of the same machine.
     @Test("a former installation does not make the present one ambiguous")
     func installedAnew() throws {
         let live = Self.view("11110000-0000-8000-8000-000000000001", "laptop")
@@ -144,7 +144,7 @@ struct PeerReferenceTests {
         #expect(try PeerReference("laptop").resolve(among: [dead]).uuid == dead.uuid)
         // Both UUIDs begin with these digits, so the reference is ambiguous.
         #expect { try PeerReference("1111").resolve(among: [dead, live]) } throws: { ($0 as? HexlistError)?.code == .ambiguous }
-        // A peer that was trusted, has an alias or is blocked keeps the name; so does a second one that is online.
+        // The name is ambiguous if a second peer with it is trusted, has an alias, is blocked or is online.
         for other in [
             Self.view("22220000-0000-8000-8000-000000000002", "laptop", alias: "desk", state: .away),
             Self.view("22220000-0000-8000-8000-000000000002", "laptop", state: .away, trust: .trusted),

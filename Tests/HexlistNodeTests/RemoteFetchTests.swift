@@ -14,7 +14,7 @@ import Testing
 private final class MemoryRemote: ContentService, ContentServices {
     enum Way: Sendable {
         case whole
-        /// Copies other bytes than listed.
+        /// Copies this text, which differs from the listed file.
         case other(String)
         case fault(RemoteFault)
         /// Writes a part and never ends.

@@ -136,11 +136,11 @@ import Testing
             }
             #expect(await code { _ = try await list("photos/a.txt", of: one, at: two) } == .badRequest)
             #expect(try await list("photos", of: one, at: two).map(\.name) == ["a.txt"])
-            // A link replaces a listed entry.
+            // A symbolic link replaces a listed file.
             try FileManager.default.removeItem(at: from.appending(path: "a.txt"))
             try FileManager.default.createSymbolicLink(atPath: from.path + "/a.txt", withDestinationPath: "/etc/passwd")
             #expect(await code { _ = try await fetch("photos/a.txt", of: one, into: to, at: two) } == .notFound)
-            // A link to another folder replaces the share's folder.
+            // A symbolic link to another folder replaces the folder of the share.
             try FileManager.default.moveItem(at: from, to: one.folder.appending(path: "moved"))
             try FileManager.default.createSymbolicLink(atPath: from.path, withDestinationPath: "/etc")
             #expect(await code { _ = try await list("photos", of: one, at: two) } == .notFound)

@@ -19,7 +19,7 @@ struct DuplicateSessionsTests {
         ([answered, asked, asked, answered], [1, 2, 0]),
         // A session with a pairing in progress stays while another one can end.
         ([pairing, asked], [1]), ([pairing, answered], [1]), ([pairing, pairing], [0]),
-        // A session of another start stays, as evidence.
+        // A session of another start of the peer stays, because it proves that two machines have this identity.
         ([other], []), ([other, asked], [1]), ([other, answered], [1]), ([asked, other], [0]), ([other, asked, asked], [1, 2]),
     ]
 

@@ -175,7 +175,7 @@ import Testing
 
             unlink(folder + "/ballast")
             if kibibytes % 8 == 0 {
-                try store.writeSync { try $0.setMeta("a", "c") }  // immediate
+                try store.writeSync { try $0.setMeta("a", "c") }  // without coalescing
                 #expect(try store.readSync { try $0.meta("a") } == "c")
             }
             // The store recovers automatically, and the observer gets `.room`.

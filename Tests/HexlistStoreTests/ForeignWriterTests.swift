@@ -116,7 +116,7 @@ import Testing
     func checkpoint() throws {
         func size(_ end: String) -> Int64 { StoreFile.fileBytes(test.path + end) }
         for text in ["x", "y"] { try test.write { try $0.setMeta("a", String(repeating: text, count: 9 << 20)) } }
-        try test.store.writeSync { _ in }  // after the checkpoint
+        try test.store.writeSync { _ in }  // the checkpoint has ended when this returns
         let length = size("-wal")
         #expect(length > 16 << 20 && size("") > 9 << 20)
         try test.write { try $0.setMeta("a", String(repeating: "z", count: 9 << 20)) }

@@ -90,7 +90,7 @@ import Testing
         #expect(try await imported(test, [Self.bar]) == HexImport(added: 1, addedInside: 3, addedLinks: 5))
         #expect(try await imported(test, [Self.bar]) == HexImport(unchanged: 1))
         var more = Self.bar
-        more.links = ["b", "x", "b", "b"]  // a is gone, x is new, and b is there once more
+        more.links = ["b", "x", "b", "b"]  // without a, with the new x, and with one more b
         more.inside[0].inside[0].links.append("y")
         more.inside[0].inside.append(Folder(name: "weekly", links: ["z"]))
         more.inside.append(Folder(name: "later", inside: [Folder(name: "deep", links: ["w"])]))

@@ -116,7 +116,7 @@ import Testing
         }
         #expect(try kept(65_536) == [Int](repeating: 20, count: 20))
         #expect(try kept(.max).count > 20)
-        // Little of the pack is still needed.
+        // After these rows are settled, only a small part of the pack is needed.
         let settlements = (1...40).filter { $0 % 2 == 1 }.map { Settlement(id: $0, state: .stored) }
         try test.write { _ = try $0.settle(settlements, of: peer.id, at: start) }
         #expect(try kept(.max) == [Int](repeating: 20, count: 20))
@@ -173,7 +173,7 @@ import Testing
             try $0.enqueue([PreparedHexes(hexes)], terms)
         }
         #expect(try ids(again) == [[41], [42]])
-        // Finally forgotten completely.
+        // After maintenance a year later, nothing of the rows is left.
         try test.write { _ = try $0.cancel([40, 41], at: start) }
         while try test.write({ try $0.maintain(at: start + 400 * day) }).isPartial {}
         for table in ["outbox", "outboxPack", "outboxKey"] { #expect(try count(test, table) == 0) }
@@ -359,7 +359,7 @@ import Testing
         }
     }
 
-    /// Ranges as in a made-up backup.
+    /// Outbox ranges that do not match their packs, as a forged backup can have them.
     @Test(arguments: ["pack = 3 - pack", "last = last + 3 WHERE id = 6", "last = 9223372036854775807"])
     func aRunThatDoesNotFitItsPackEndsNobody(_ change: String) throws {
         let test = try TestStore()

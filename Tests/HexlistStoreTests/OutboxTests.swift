@@ -79,7 +79,7 @@ import Testing
             let error = #expect(throws: HexlistError.self) { try test.write { try $0.enqueue(outgoing(1, to: peer, body: "{b}")) } }
             #expect(error?.code == .keyConflict)
         }
-        // Other hexes of the batch are queued.
+        // If one hex of a batch is refused because of its key, the other hexes are queued.
         let batch = try test.write {
             try $0.enqueue([outgoing(5, to: one), outgoing(1, to: one, body: "{b}"), outgoing(5, to: one), outgoing(6, to: one)])
         }
@@ -116,7 +116,7 @@ import Testing
         let (one, two) = (try TestPeer(1), try TestPeer(2))
         try enqueue(test, 1...6, to: one)
         try enqueue(test, 1...1, to: two)
-        #expect(try settle(test, [1, 2, 3, 7, 99], .stored, of: one, at: start + 1) == 3)  // 7 is another peer's
+        #expect(try settle(test, [1, 2, 3, 7, 99], .stored, of: one, at: start + 1) == 3)  // row 7 is of another peer, row 99 is missing
         #expect(try settle(test, [1, 2, 3], .stored, of: one, at: start + 2) == 0)
         #expect(try settle(test, [1], .rejected, of: one) == 0)
         let mixed = [

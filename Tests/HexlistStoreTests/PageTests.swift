@@ -26,7 +26,7 @@ import Testing
             after = page.next
         } while after != nil
         #expect(pages.flatMap(\.self) == (1...40).reversed())
-        #expect(pages.map(\.count) == [15, 15, 10])  // a quarter of a mebibyte each, and the peer's name
+        #expect(pages.map(\.count) == [15, 15, 10])  // each hex has a quarter of a mebibyte, and the name of the peer
         #expect(try test.read { try $0.hexPage(limit: 2) }.items.map(\.id) == [40, 39])
     }
 
@@ -56,7 +56,7 @@ import Testing
             for _ in 1...3 { try writer.appendEvent(.alertReceived, at: start, data: data) }
             try writer.appendEvent(.peerUp, at: start)
         }
-        // Recorded by an earlier version, and longer than a page.
+        // An event that an earlier version recorded, which alone exceeds the bound of a page.
         let long = JSONText.object([("message", String(repeating: "m", count: 9 << 20))])
         try test.write { _ = try $0.appendEvent(.alertReceived, at: start, data: long) }
         var (since, pages): (Int64?, [[Int64]]) = (0, [])

@@ -200,7 +200,7 @@ import Testing
         _ = try test.trust(trusted)
         #expect(try test.receive([hex(1), hex(1), hex(2)], from: trusted) == [.stored, .duplicate(of: .stored), .stored])
         #expect(try test.receive([hex(2), hex(3)], from: trusted) == [.duplicate(of: .stored), .stored])
-        // The same id of another sender is another hex.
+        // A hex of another sender with the same message id is not a duplicate.
         #expect(try test.receive([hex(1), hex(1)], from: stranger) == [.held, .duplicate(of: .held)])
         #expect(try test.receive([hex(1)], from: stranger, policy: .everyone) == [.duplicate(of: .held)])
         #expect(try test.receive([hex(1)], from: stranger, policy: .trusted) == [.duplicate(of: .held)])
@@ -384,7 +384,7 @@ import Testing
             ])
         #expect(try test.receive([hex(2)], from: one, at: noon, policy: .everyone, quotas: quotas) == [.duplicate(of: .stored)])
         #expect(try test.receive([hex(1)], from: two, at: noon, policy: .everyone, quotas: quotas) == [.stored])
-        // The daily quota of all strangers together.
+        // All strangers together have one quota for a day.
         let late = start / day * day + day - 90_000
         #expect(
             try test.receive([hex(2)], from: two, at: late, policy: .everyone, quotas: quotas) == [.refused(.quotaExceeded, retryAfter: 90)]
@@ -419,7 +419,7 @@ import Testing
         // The repeated hex 1 is refused, because it does not fit; so is hex 3 until it is repeated, which shows that its sender has seen
         // the refusal.
         #expect(outcomes == [.held, refused, refused, refused, .held, refused])
-        // A hex without an id is refused, and does not start this state.
+        // The refusal of a hex without a message id does not cause later hexes to be refused.
         let anonymous = IncomingHex(content: content(), messageID: nil, weight: 600)
         #expect(try test.receive([anonymous, hex(4, bytes: 10)], from: peer, quotas: quotas) == [refused, .held])
     }

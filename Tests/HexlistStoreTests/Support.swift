@@ -57,7 +57,7 @@ final class TestStore {
         }
     }
 
-    /// - Parameter lived: as for `write`.
+    /// - Parameter lived: the time by `LivedClock`; by default the wall time.
     func read<Value>(lived: Int64 = start, _ work: (StoreReader) throws -> Value) throws -> Value {
         try store.readSync { reader in
             reader.lived = lived

@@ -118,7 +118,7 @@ import Testing
         #expect(try await test.store.change(.list(HexFilter(location: .held)), .delete, at: start) == 1)
         #expect(try rows("hex", in: test) == 1 && rows("link", in: test) == 2)
         #expect(try test.countersAreRight())
-        // Held trees expire in the same way.
+        // A held hex with inner hexes expires as a whole.
         try test.receive([incoming(small, 5)], from: stranger)
         #expect(try test.write { try $0.maintain(at: start + 8 * day) }.heldDropped == 1)
         #expect(try rows("hex", in: test) == 1)

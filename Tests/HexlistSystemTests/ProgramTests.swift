@@ -15,7 +15,7 @@ struct ProgramTests {
     func surroundings() async {
         #expect(await Self.shell("cat", input: Array("in".utf8)) == Program.RunResult(end: .exited(0), output: Array("in".utf8)))
         let told = await Self.shell("pwd; echo $A $HOME >&2; ls /proc/self/fd | wc -l; exit 3", folder: "/")
-        // 0, 1, 2 and the descriptor ls has of the folder.
+        // The program has four descriptors: 0, 1, 2 and the one that `ls` opens for the folder.
         #expect(told == Program.RunResult(end: .exited(3), output: Array("/\n1\n4\n".utf8)))
     }
 

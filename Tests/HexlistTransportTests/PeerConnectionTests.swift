@@ -142,7 +142,7 @@ import Testing
         }
         let right = try await pair.accepted.record()
         let frame = body(1, 60_000)
-        // The other side sends until the kernel buffers on both sides are full, and stays blocked.
+        // The dialled connection sends until the kernel buffers at both ends are full.
         var sent = 0
         var largest = 0
         var isMoving = true

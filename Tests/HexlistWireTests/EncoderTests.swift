@@ -20,7 +20,7 @@ struct EncoderTests {
         #expect(object["hexDescription"] as? String == text)
         var decoder = WrapperDecoder()
         let found = try decoder.decodeHex(json, acceptsLocalNames: false).get().content
-        #expect(PlainHex(found).hexDescription == "\u{FFFD}" + text.dropFirst())  // U+0000 is replaced (T20)
+        #expect(PlainHex(found).hexDescription == "\u{FFFD}" + text.dropFirst())  // U+0000 is replaced (rule T20)
         #expect(PlainHex(found).links.map(\.service) == ["\"\\"])
     }
 

@@ -185,7 +185,7 @@ struct FrameSequenceTests {
 
     private static func mayBeSaidBeforeHello(_ frame: Session.OutFrame, _ opening: Opening) -> Bool {
         switch frame {
-        case .ack: true  // receipts for a legacy sender
+        case .ack: true  // the receipt of a legacy sender's hex
         case .bye, .pong, .pair: opening.isTLS
         case .hello, .alert, .ping, .dialBack, .dialedBack, .fileDial: false
         }

@@ -15,7 +15,7 @@ struct GrammarTests {
         #"{"a" : [ {"b":[ ]} ] }"#,
     ]
 
-    /// Invalid ones.
+    /// Texts that are not valid JSON.
     static let faults = [
         "", "+1", "01", "-", "--1", "-01", "1.", ".5", "1.e1", "1e", "1e+", "1E-", "0x1", "1_0", "Infinity", "NaN", "-Infinity", "tru",
         "True", "nul", "nulll", "truefalse",

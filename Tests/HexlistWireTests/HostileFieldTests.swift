@@ -8,7 +8,7 @@ import Testing
 struct HostileFieldTests {
     enum Kind { case text, number, object, array, literal, null, broken }
 
-    /// The values, with their kinds of JSON.
+    /// JSON values, each with its kind, such as `number` or `broken`.
     static let values: [(json: String, kind: Kind)] = {
         let long = String(repeating: "x", count: 1 << 20)
         let texts = [
@@ -91,7 +91,7 @@ struct HostileFieldTests {
         let isLong = value.json.utf8.count > 1 << 20
         switch refusal.code {
         case .tooLarge: #expect(isLong, "\(name)")
-        case .malformed: #expect(field == "jmObject", "\(name): \(refusal.message)")  // T5
+        case .malformed: #expect(field == "jmObject", "\(name): \(refusal.message)")  // rule T5
         case .missingObject: #expect(field == "jmObject" && value.kind == .null || field == "operationType", "\(name)")
         case .unsupportedOperation: #expect(field == "operationType", "\(name)")
         case .unsupportedObject: #expect(field == "jmObjectType", "\(name)")
@@ -108,7 +108,7 @@ struct HostileFieldTests {
             #expect(wrapper.sequence == number, "\(name)")
         }
         if let id = wrapper.messageID {
-            #expect(id.uuid != .nil && id.uuid != .max && value.json.utf8.count == 38, "\(name)")  // T21
+            #expect(id.uuid != .nil && id.uuid != .max && value.json.utf8.count == 38, "\(name)")  // rule T21
         }
         switch wrapper.object {
         case .hex(let hex):

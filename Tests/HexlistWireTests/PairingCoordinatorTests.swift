@@ -14,7 +14,7 @@ private struct Stage {
     var coordinator = PairingCoordinator(own: own)
     var now = ContinuousClock.Instant.now
     var random = SystemRandomNumberGenerator()
-    /// Retained, so that no two have the same address.
+    /// The tokens of all sessions so far. They are retained, because another token could get the address of a freed one.
     var tokens: [Token] = []
     var out: [PairingCoordinator.Action] = []
 
@@ -228,7 +228,7 @@ struct PairingCoordinatorTests {
             #expect(stage.took().outcomes.map(\.triesLeft) == [left])
             #expect(stage.coordinator.triesLeft == left)
         }
-        // A lost session counts as no key's failure.
+        // The loss of a session is not counted as a failure of a key.
         stage.now += .seconds(601)
         stage.open()
         let session = stage.session()

@@ -26,7 +26,7 @@ struct PairingFixture {
         took(actions, isAsking: true)
     }
 
-    /// An event at the asked side.
+    /// Passes an event to the state machine of the asked side.
     mutating func atAsked(_ event: (inout PairingStateMachine) -> [Action]) {
         guard var machine = asked else { return }
         let actions = event(&machine)
@@ -288,7 +288,7 @@ struct PairingStateMachineTests {
         }
         #expect(shown.isEmpty)
         #expect(machine.confirm(digits: "000000").isEmpty)
-        // An exchange left waiting ends by timeout.
+        // The exchange, to which no answer comes, ends by timeout.
         #expect(machine.tick(now: now + .seconds(5)).end != .some(.rejected))
         #expect(machine.stage == .ended)
     }
@@ -313,7 +313,7 @@ struct PairingStateMachineTests {
         var (asking, _) = PairingStateMachine.ask(own: low, peer: high, nonce: .of(6), now: now)
         let answered = asking.received(nonce, freshNonce: .of(9), now: now)
         #expect(answered.digits != nil && answered.digits != digits)
-        // A reveal for another commitment.
+        // A reveal that does not match the commitment.
         var (other, _) = try #require(
             PairingStateMachine.answer(
                 Pairing(step: "commit", commitment: Base64.encode(PairingCode.commitment(nonce: .of(6), asker: low, asked: high))),

@@ -180,7 +180,7 @@ struct SessionOpeningTests {
         #expect(fixture.session.isLegacy)
         #expect(fixture.take().contains(.legacy))
         fixture.keepAll()
-        #expect(fixture.owed().isEmpty)  // no sequence, no receipt
+        #expect(fixture.owed().isEmpty)  // a frame without a sequence number gets no receipt
     }
 
     @Test(
@@ -545,7 +545,7 @@ struct SessionReceivingTests {
     func strangerRate() throws {
         var fixture = SessionFixture.opened(trusted: false)
         for number in 1...4 { fixture.store(Int64(number)) }
-        #expect(!fixture.session.mayRead(now: fixture.now))  // Hello was the first of the burst of five
+        #expect(!fixture.session.mayRead(now: fixture.now))  // the Hello and four hexes are the permitted burst of five frames
         let again = try #require(fixture.session.nextReadTime(now: fixture.now))
         #expect(again - fixture.now <= .milliseconds(51))
         #expect(fixture.session.mayRead(now: again))

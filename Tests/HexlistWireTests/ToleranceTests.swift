@@ -170,7 +170,7 @@ struct ToleranceTests {
     @Test("the same without a wrapper (T14)", arguments: cases) func asPackage(_ test: Case) throws {
         let found = try described(decode("{\(test.members)}"))
         let kept = try parsed(test.extra)["hex"] as? [String: Any]
-        // It is a package only if it has `links`.
+        // Without the member `links` the object is not a link package, and the frame is refused.
         guard found["ok"] as? Bool == true else { return #expect(found["code"] as? String == "unsupportedOperation") }
         #expect(same(try #require(found["hex"] as? [String: Any]), try parsed(test.hex)))
         let extra = try #require(found["extra"] as? [String: Any])

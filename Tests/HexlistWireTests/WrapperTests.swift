@@ -9,7 +9,7 @@ struct WrapperTests {
     @Test(
         "a decoded wrapper",
         arguments: [
-            // T6, T7, T8, empty names
+            // Rules T6, T7 and T8 of Docs/Protocol.md, and empty names
             (#"{"jmObject":{}}"#, "Store", "", nil as String?, "{}"),
             (#"{"operationType":"","jmObjectType":"","jmObject":{}}"#, "Store", "", nil, "{}"),
             (#"{"operationType":null,"jmObjectType":null,"jmObject":{}}"#, "Store", "", nil, "{}"),
@@ -17,20 +17,20 @@ struct WrapperTests {
             (#"{"operationType":"sToRe","jmObjectType":"HEX","jmObject":{}}"#, "Store", "", nil, "{}"),
             (#"{"operationType":"PONG","message":"m"}"#, "Pong", "", "m", "{}"),
             (#"{"operationType":"\u0050ing","jmObjectType":"Nonsense","jmObject":"{"}"#, "Ping", "", nil, "{}"),
-            // T2 to T4 for texts of the wrapper
+            // Rules T2 to T4 for texts of the wrapper
             (#"{"operationType":"Bye","message":7,"versionID":true}"#, "Bye", "true", "7", "{}"),
             (#"{"operationType":"Bye","message":null,"versionID":null}"#, "Bye", "", nil, "{}"),
             (#"{"operationType":"Bye","message":[],"versionID":{}}"#, "Bye", "", nil, "{}"),
             (#"{"operationType":"Bye","message":"","versionID":""}"#, "Bye", "", "", "{}"),
             (#"{"operationType":"Bye","message":"\ud800\u0000"}"#, "Bye", "", "\u{FFFD}\u{FFFD}", "{}"),
-            // T11
+            // Rule T11: older names of `versionID`
             (#"{"operationType":"Ping","version":"2","versionType":"3"}"#, "Ping", "2", nil, #"{"wrapper":{"versionType":"3"}}"#),
             (#"{"versionType":"3","operationType":"Ping","version":null}"#, "Ping", "3", nil, #"{"wrapper":{"version":null}}"#),
             (#"{"versionType":"3","operationType":"Ping","versionID":""}"#, "Ping", "", nil, #"{"wrapper":{"versionType":"3"}}"#),
             (#"{"version":1.50,"operationType":"Ping","versionID":null}"#, "Ping", "1.50", nil, "{}"),
             (#"{"version":"1","operationType":"Ping","version":"2"}"#, "Ping", "2", nil, "{}"),
             (#"{"version":{},"operationType":"Ping","versionType":"2"}"#, "Ping", "", nil, #"{"wrapper":{"versionType":"2"}}"#),
-            // T1, T19
+            // Rules T1 and T19: unknown and repeated members
             (#"{"x":1,"operationType":"Ping","links":["u"],"x":2}"#, "Ping", "", nil, #"{"wrapper":{"x":2,"links":["u"]}}"#),
             (#"{"operationType":"Nope","operationType":"Alert","message":"a","message":"b"}"#, "Alert", "", "b", "{}"),
             (#"{"jmObject":3,"operationType":"Store","jmObject":{}}"#, "Store", "", nil, "{}"),
@@ -56,17 +56,17 @@ struct WrapperTests {
             (#"{"operationType":"\u212Ack"}"#, "unsupportedOperation", false),
             (#"{"operationType":"","jmObject":null}"#, "unsupportedOperation", false),
             (#"{"links":null,"packageUUID":"0B3D2C1A-1111-4222-8333-444455556666"}"#, "unsupportedOperation", false),
-            // then a missing object
+            // a missing object is reported only if the operation is known
             (#"{"operationType":"Store","jmObjectType":"Peer"}"#, "missingObject", false),
             (#"{"operationType":"Hello","jmObject":null}"#, "missingObject", false),
             (#"{"operationType":"Store","jmObject":{},"jmObject":null}"#, "missingObject", false),
             (#"{"operationType":"Store","links":["u"]}"#, "missingObject", false),
-            // then the type
+            // the type of the object is checked after its presence
             (#"{"operationType":"Store","jmObjectType":"Peer","jmObject":3}"#, "unsupportedObject", false),
             (#"{"operationType":"Ack","jmObjectType":"Hex","jmObject":{}}"#, "unsupportedObject", false),
             (#"{"jmObjectType":"Peer","jmObject":{}}"#, "unsupportedObject", false),
             (#"{"operationType":"Store","jmObjectType":false,"jmObject":{}}"#, "unsupportedObject", false),
-            // then its form
+            // the form of the object is checked last
             (#"{"operationType":"Store","jmObject":[]}"#, "malformed", false),
             (#"{"operationType":"Store","jmObject":true}"#, "malformed", false),
             (#"{"operationType":"Store","jmObject":""}"#, "malformed", false),
@@ -76,7 +76,7 @@ struct WrapperTests {
             (#"{"operationType":"Store","jmObject":"\ufeff{}"}"#, "malformed", false),
             (#"{"operationType":"Hello","jmObject":"{\"uuid\":}"}"#, "malformed", false),
             (#"{"operationType":"Store","jmObject":"{}","jmObject":"{"}"#, "malformed", false),
-            // T22
+            // Rule T22: invalid JSON
             (#"{"operationType":"Nope","x":}"#, "malformed", true),
             ("", "malformed", true),
             ("   ", "malformed", true),
@@ -122,7 +122,7 @@ struct WrapperTests {
         // A frame refused after its JSON was parsed keeps its number, also one with an unknown operation.
         #expect(try refusal(decode(#"{"operationType":"Retract","sequence":\#(number)}"#)).sequence == expected)
         #expect(try refusal(decode(#"{"operationType":"Store","jmObject":"{","sequence":\#(number)}"#)).sequence == expected)
-        // Operations without a number.
+        // Operations whose frames have no sequence number.
         for operation in ["Pong", "Bye"] {
             #expect(try wrapper(decode(#"{"operationType":"\#(operation)","sequence":\#(number)}"#)).sequence == nil)
         }

@@ -54,7 +54,8 @@ import Testing
         }
     }
 
-    /// Members that contain peer text: names used for nothing else, or common names after a receiver.
+    /// Names of members that contain text of peers. The names in `own` have no other use; those in `common` also name other texts, so they
+    /// count only after a dot.
     private static let peerTexts = (
         own: "displayName|senderName|peerName|shownName|alias|peerAlias|senderAlias|hexDescription|linkDescription|url|subject"
             + "|instance|instanceName|versionID|hexColor|senderUUID|features",
@@ -157,7 +158,7 @@ import Testing
 
     @Test("pages cited in comments exist, and so do documented parameters") func comments() throws {
         let page = try NSRegularExpression(pattern: #"Docs/[\w/]+\.\w+"#)
-        let parameter = try NSRegularExpression(  // its name, and the lines after the comment
+        let parameter = try NSRegularExpression(  // matches the name, and the lines after the comment
             pattern: #"/// (?:- Parameter|  -) (\w+):.*\n(?=(?: *///.*\n)*((?:.*\n){1,12}))"#)
         for file in try ["Sources", "Tests"].flatMap({ folder in try Self.files(in: folder).map { "\(folder)/\($0)" } }) {
             let source = try Self.text(file) as NSString

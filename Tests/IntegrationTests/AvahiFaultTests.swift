@@ -232,7 +232,7 @@ extension TroubledNetworks {
                     #expect(Set(peers.map(\.uuid)).count == 2 && !peers.map(\.uuid).contains(own))
                 }
                 let third = try await lab.uuid("h3")
-                // Announced on both networks: merged, and reachable on either.
+                // h3 is announced on both networks. It is one peer in the list, and can be reached on each network.
                 let list = try await lab.awaitList("h1") { list in
                     list.contains { $0.uuid == third && $0.reason == "duplicate" && $0.why?.contains("eth1") == true }
                 }

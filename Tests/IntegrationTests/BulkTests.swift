@@ -204,7 +204,7 @@ struct BulkTests {
     @Test("a client that writes everything before reading does not deadlock")
     func writesFirst() async throws {
         try await TwoDaemons.with { two in
-            // Refusals larger than a socket's buffer.
+            // The refusals together are larger than the buffer of a socket.
             let input = (1...40_000).map { $0 % 100 == 0 ? Line.hex($0) : "[\($0)]" }.joined(separator: "\n")
             try two.ada.folder.write(input, to: "in")
             let script = """

@@ -106,7 +106,7 @@ enum Rig {
         }
     }
 
-    /// The reason of each program. Each is asked once.
+    /// For each program, the reason why this machine cannot run it. Each program is asked once.
     private static let obstacles = Mutex<[String: String?]>([:])
 
     private static func ask(_ name: String, _ arguments: [String]) -> String? {

@@ -163,7 +163,7 @@ extension TwoMachines {
                 let step = try #require(report.step("multicast"))
                 #expect(step.state == "warning" && step.message.contains("only this machine answers"), "\(step)")
                 #expect(step.advice?.contains { $0.contains("guest networks") && $0.contains("peers:") } == true, "\(step)")
-                // Without the rule the other machine answers.
+                // After the filter rule is removed, the other machine answers.
                 try await lab.run(["switch", nft, "delete", "table", "bridge", "apart"])
                 let joined = try await Self.doctor(expecting: 0, of: lab)
                 #expect(joined.step("multicast")?.state == "ok", "\(joined)")

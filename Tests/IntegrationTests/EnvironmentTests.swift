@@ -76,7 +76,7 @@ struct EnvironmentTests {
             for variables in [[:], ["XDG_RUNTIME_DIR": runtime]] {
                 try await Patience.until(or: "it does not listen elsewhere") { try await Self.status(daemon, variables).status == 0 }
             }
-            // The new socket is watched too.
+            // The socket that replaced the removed one is watched too.
             for _ in 0..<2 {
                 try FileManager.default.removeItem(atPath: "\(daemon.state)/control.sock")
                 try await Patience.until(or: "it does not listen again") { try await Self.status(daemon).status == 0 }

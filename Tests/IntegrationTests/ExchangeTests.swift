@@ -64,7 +64,7 @@ extension TwoMachines {
                 let second = try await Self.only("h2", lab)
                 try Self.compare(second, with: hex)
                 #expect(second.row.peerUUID == one)
-                // Forwarded by h2, with the first sender's texts.
+                // h2 forwards the hex, with the texts of its first sender.
                 try await lab.hexlist("h2", "send", "--to", three, "--hex", "\(second.row.id)")
                 let third = try await Self.only("h3", lab)
                 try Self.compare(third, with: hex)

@@ -120,7 +120,7 @@ extension StrangeMachines {
                             && rows.allSatisfy { $0.waitingFor == "retry" && $0.nextAttemptAt != nil }
                     }
                     #expect(rows.first?.lastError?.contains("storageFull") == true)
-                    // More retries than the limit of failures permits.
+                    // The row is retried more often than it may fail.
                     let first = try #require(rows.first?.outboxID)
                     for attempt in 2...7 {
                         try await lab.hexlist("h1", "outbox", "retry", "\(first)")

@@ -169,7 +169,7 @@ struct ForeignProgramPeerTests {
                 try local.configure(peerAt: port)
                 try await local.running {
                     try await local.send(to: uuid, foreign.hexes)
-                    // Three refusals of 5 s each.
+                    // Waits for three refusals, each with a retryAfter of 5 s.
                     try await Patience.until(or: "no hex was refused") {
                         try await local.outbox().contains { $0.lastError?.contains("quotaExceeded") == true }
                     }
@@ -237,7 +237,7 @@ private struct ForeignPeer {
         return descriptions
     }
 
-    /// Sends the file.
+    /// Sends the hexes of the file that `writeHexes` wrote.
     /// - Returns: the number of hexes in each final state.
     func send(toPort port: Int) async throws -> [String: Int]? {
         let output = try await run("send", "127.0.0.1", "\(port)", hexes)

@@ -71,7 +71,7 @@ extension StrangeMachines {
 
         private static func rotate(_ host: String, _ before: String, _ lab: Lab) async throws -> String {
             let hexes = try await inbox(host, lab)
-            try await lab.hexlist(host, "id", "rotate", expecting: 2)  // no terminal for the prompt
+            try await lab.hexlist(host, "id", "rotate", expecting: 2)  // without a terminal, the prompt cannot be answered
             try await lab.hexlist(host, "id", "rotate", "--yes")
             let rotated = try await lab.uuid(host)
             #expect(rotated != before)
@@ -115,7 +115,7 @@ extension StrangeMachines {
                 try await lab.start("h1")
                 #expect(try await lab.status("h1").identity.state == "own")
                 #expect(try await lab.uuid("h1") == uuid)
-                // The user may rotate the identity instead.
+                // Instead of keeping the identity, the user can rotate it.
                 try await lab.stop("h1")
                 try await become("c")
                 try await lab.start("h1")

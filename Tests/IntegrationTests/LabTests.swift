@@ -47,7 +47,7 @@ extension TwoMachines {
                 let publisher = try lab.running(["exec", "h1", "avahi-publish", "--service", "gone", "_hexlist._tcp", "24391", "id=one"])
                 _ = try await Announcement.await(1, on: "h2", of: lab) { $0.name == "gone" }
                 try await lab.run(["power-cut", "h1"])
-                _ = await publisher.status()  // it has ended
+                _ = await publisher.status()  // waits until the publisher has ended
                 try await lab.run(["exec", "h1", "true"], expecting: 1)
                 // The other host got no goodbye and still has the record.
                 let cached = try await lab.run(["exec", "h2", "avahi-browse", "--cache", "--parsable", "_hexlist._tcp"])

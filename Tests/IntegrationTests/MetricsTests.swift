@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// The metrics in Debian's Prometheus.
+/// Debian's Prometheus reads the metrics of a daemon.
 @Suite(
     "Metrics and Prometheus", .timeLimit(.minutes(Patience.test)), .ifBuilt)
 struct MetricsTests {

@@ -73,7 +73,7 @@ struct SendReasonTests {
     func held() async throws {
         try await TwoDaemons.with { two in
             #expect(try await two.bob.hexlist("peer", "untrust", "ada").status == 0)
-            // The session ended with the trust, and the next one is dialled.
+            // When bob withdrew the trust, the session ended. `send` waits for a new session.
             let sent = try await two.send(["--to", "local", "--description", "held one", "https://example.org/"])
             #expect(sent.status == 3 && sent.out.contains("delivered; waiting for approval there"), "\(sent)")
             #expect(sent.err.contains("`hexlist pair` there, `hexlist pair local` here"), "\(sent)")

@@ -164,7 +164,7 @@ struct WrongInput {
         "a file that is not a database, or not ours, is refused and left unchanged", arguments: [StoreFault.isText, .isAnotherProgrammes])
     func database(fault: StoreFault) async throws {
         try await LocalDaemon.with { local in
-            // A folder after a first start, with its identity.
+            // A first start creates the state folder with its identity.
             try await local.running {}
             for file in ["", "-wal", "-shm"] where FileManager.default.fileExists(atPath: local.store + file) {
                 try FileManager.default.removeItem(atPath: local.store + file)
@@ -270,7 +270,7 @@ struct WrongInput {
         try await LocalDaemon.with { local in
             let status = try await local.running {
                 var row: StatusRow?
-                // The bus is looked up in parallel to the start.
+                // The daemon looks for D-Bus in parallel to its start, so the status may not have the result yet.
                 try await Patience.until(or: "\(String(describing: row))") {
                     row = try JSONLines.decode(try await local.hexlist("status", "--json").out, as: StatusRow.self).first
                     return row?.avahi.state == "unavailable"

@@ -69,7 +69,7 @@ struct MemoryStorage: ListStorage {
         return text(of: list, "")
     }
 
-    /// The same rows, added in one transaction in another order.
+    /// Returns a storage to which the same rows were added in one transaction, in another order.
     func derivedAgain(using generator: inout some RandomNumberGenerator) throws -> MemoryStorage {
         var transaction = ListTransaction(
             storage: MemoryStorage(list: list), replica: ReplicaNumber(1), clock: HybridClock(), digest: ListDigest(), now: 0)

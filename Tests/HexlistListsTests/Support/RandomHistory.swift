@@ -24,7 +24,7 @@ struct RandomHistory {
         (isAway, backups) = (Array(repeating: false, count: count), Array(repeating: nil, count: count))
         lastChanges = Array(repeating: [], count: count)
         for index in 0..<count { world.skews[index] = Int64(world.random(12 * 3_600_000)) - 6 * 3_600_000 }
-        // Connected, but not everyone with everyone.
+        // All machines are connected, but not each one with each other one.
         for index in 1..<count { connections.append((world.random(index), index)) }
         for _ in 0..<count {
             let (left, right) = (world.random(count), world.random(count))

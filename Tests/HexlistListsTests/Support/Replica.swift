@@ -155,7 +155,7 @@ struct World {
         }
     }
 
-    /// The page as it arrives over the network.
+    /// Encodes and decodes a page, as it is sent over the network.
     private func encoded(_ page: ListPage, for machine: Int) throws -> ListPage {
         var encoder = ListPageEncoder(list: list, receiver: .ownMachine)
         for node in page.nodes where !encoder.append(node) { throw Failure("the page is full") }

@@ -17,7 +17,7 @@ enum Checkout {
     static let hasPrograms = [hexlistd, hexlist].allSatisfy { FileManager.default.isExecutableFile(atPath: $0) }
 }
 
-/// A program of the system.
+/// Programs of the system, such as `ip`.
 enum Program {
     /// - Returns: `nil` if it is not installed.
     static func path(of name: String) -> String? {

@@ -42,7 +42,7 @@ struct FaultyPeer: Sendable {
         await running.stop()
     }
 
-    /// Dials a hexlistd, sends, and returns the printed lines.
+    /// Runs the program as a client that dials a hexlistd and sends. Returns the lines that it printed.
     static func send(
         _ what: String, folder: TemporaryFolder, from host: String = "h2", to target: String = "h1", _ arguments: String..., of lab: Lab
     ) async throws -> [Line] {

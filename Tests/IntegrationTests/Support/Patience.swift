@@ -5,11 +5,11 @@ import TestSupport
 enum Patience {
     /// Seconds, for a state reached without help. Includes the protocol's back-offs: over a minute after earlier failures.
     static let state = 180
-    /// Seconds, for one command and for an expected line.
+    /// Seconds for one command, and for an expected line of output.
     static let command = 300
     /// Seconds, for a program that runs beside a test: longer than the test's limit.
     static let server = 1_500
-    /// Minutes, for a test.
+    /// Minutes for one test.
     static let test = 20
 
     /// Waits until a condition holds: see `eventually`.
