@@ -44,7 +44,7 @@ FLOOR_NEEDS = {"c++": "g++", "/usr/include/simdjson.h": "libsimdjson-dev", "/usr
 
 
 def missing(needs):
-    """The packages of missing programs and headers (paths)."""
+    """Returns the packages of the programs and headers that are missing. A need that begins with `/` is the path of a header."""
     exists = lambda item: os.path.exists(item) if item.startswith("/") else shutil.which(item)
     return sorted({package for item, package in needs.items() if not exists(item)})
 

@@ -480,8 +480,8 @@ class Session:
         self.other, self.legacy, self.ended = None, False, None
         self.stop, self.wake = asyncio.get_running_loop().create_future(), asyncio.Event()
         self.control, self.owed, self.pong = [], [], None  # frames to be written before Stores
-        self.sent, self.through, self.unacknowledged = 0, 0, {}  # numbers of this side: number -> (Item or None, bytes)
-        self.heard, self.undecodable, self.strikes = 0, 0, 0  # numbers of the other side
+        self.sent, self.through, self.unacknowledged = 0, 0, {}  # own sequence numbers; unacknowledged: number -> (Item or None, bytes)
+        self.heard, self.undecodable, self.strikes = 0, 0, 0  # the other peer's sequence numbers
         self.refusal, self.refused = None, set()  # the code of a temporary refusal in effect, and the ids that end it
         self.last_frame = self.last_receipt = self.last_ping = self.last_work = now()
         self.question, self.answer, self.told_limit = None, None, 0

@@ -43,7 +43,7 @@ enum FormatChecks {
     private static func readable(_ format: FileFormat, _ text: [UInt8]) -> [UInt8]? {
         switch format {
         case .html, .opml, .xbel:
-            // An attached URL is a JSON string.
+            // The attribute `data-hexlist` has URLs as JSON strings, which can have escapes.
             let mark = Array("data-hexlist".utf8)
             return occurs(mark, in: text.map(ASCII.lowercased)) ? nil : Array(MarkupText.decoded(text).utf8)
         case .csv, .markdown, .list, .json, .ndjson: return plain(format, text)

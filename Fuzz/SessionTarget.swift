@@ -24,7 +24,7 @@ private struct SessionStage {
     var batch: [IncomingHex] = []
     /// The last number that the session's receipts cover.
     var through: Int64 = 0
-    /// Own rows in flight.
+    /// The tags of the rows that the session has in flight.
     var tags: Set<Int64> = []
     var lastTag: Int64 = 0
     var isPaused = false

@@ -53,7 +53,7 @@ def operations(ada, bob):
     there.until_event(lambda event: event.get("unread") == 1, "the first count")
     check(there.ok("mark", ids=[got["id"]], unread=False)["changed"] == 1, "nothing was marked")
     there.until_event(lambda event: event["event"] == "unread" and event["unread"] == 0, "the count after marking")
-    # Hexes marked read elsewhere, and new ones, are reported too.
+    # The host also reports hexes that another client marked as read or unread, and new hexes.
     bob.api("PATCH", f"/v1/hexes/{got['id']}", {"unread": True})
     there.until_event(lambda event: event["event"] == "unread" and event["unread"] == 1, "the count after marking elsewhere")
     host.ok("send", to=[bob.uuid], hex={"links": [{"url": "https://example.org/2"}]}, key="two")
@@ -216,7 +216,7 @@ def forged(ada, bob):
     host = browser.Host(ada)
     host.write(struct.pack("=I", 100) + b"{\"id\":1")
     check(host.end() != 0, "a message that ends in the middle is a good end")
-    # The longest message; one byte by byte; many at once.
+    # A message of the maximum length, a message that arrives byte by byte, and many messages at once.
     host = browser.Host(ada)
     body = json.dumps({"id": 1, "operation": "unread"}).encode()
     host.send(body + b" " * ((1 << 20) - len(body)))

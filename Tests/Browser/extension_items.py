@@ -365,7 +365,7 @@ def looks(stage, it):
     check(popup.js("document.documentElement.scrollWidth <= innerWidth"), "right to left is wider than the window")
     if stage.pictures:
         page.screenshot(path=os.path.join(stage.pictures, "extension-rtl.png"), full_page=True)
-    # Operated by keyboard only.
+    # The popup is operated by keyboard only.
     popup.js("document.documentElement.dir = 'ltr'")
     page.focus("#tab-send")
     page.keyboard.press("ArrowRight")

@@ -122,7 +122,7 @@ class Host:
                 self.events.append(message)
 
     def end(self):
-        """Its exit status after the end of its input."""
+        """Closes the host's input. Returns its exit status."""
         self.process.stdin.close()
         status = self.process.wait(rig.STALL_LIMIT)
         self.process.stdout.close()

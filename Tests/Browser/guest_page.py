@@ -145,7 +145,7 @@ def cut(play, browser_name):
             page.click("button")
             page.wait_for_function("() => /Sending… [1-9]/.test(document.body.innerText)")
             lab("link", "ada", "down")
-            time.sleep(seconds)  # the cut itself
+            time.sleep(seconds)  # the duration of the cut
             lab("link", "ada", "up")
             back = time.monotonic()
             percent = lambda: int((re.search(r"Sending… (\d+)", page.inner_text("body")) or [0, 0])[1])

@@ -91,7 +91,7 @@ def launched(play, browser_name, names=(), scheme="light"):
 def opened(browser, wait=".row", host="ada", **options):
     """A page with the inbox. `page.faults` has its console errors, exceptions and unhandled rejections; `page.streams` each event stream it opened."""
     context = browser.new_context(**{"viewport": {"width": 1280, "height": 800}, **options})
-    context.set_default_timeout(120_000)  # parallel to other tests
+    context.set_default_timeout(120_000)  # longer than the default, because other tests run in parallel
     context.add_init_script("addEventListener('unhandledrejection', (event) => console.error(`not caught: ${event.reason}`))")
     page = context.new_page()
     page.faults, page.streams = [], []

@@ -21,7 +21,7 @@ def new_id():
 
 
 def address(number):
-    """The attackers' addresses, which differ from the trusted peer's."""
+    """Returns one of the attackers' loopback addresses, by its number. None is the trusted peer's address."""
     return f"127.0.{1 + number // 250}.{1 + number % 250}"
 
 
@@ -66,7 +66,7 @@ class Attacker:
         self.socket.sendall(b"".join(framed(json.dumps(dict({"versionID": "1"}, **wrapper)).encode()) for wrapper in wrappers))
 
     def read_some(self):
-        """False at the end of the stream, for any reason."""
+        """Reads the next bytes of the victim. Returns false at the end of the stream, for any reason."""
         try:
             data = self.socket.recv(1 << 16)
         except (ConnectionResetError, BrokenPipeError, ssl.SSLError):

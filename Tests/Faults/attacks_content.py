@@ -64,7 +64,7 @@ def malformed(stage):
 
 
 def deep_tree(levels, links=()):
-    """Inner hexes; the innermost has the links."""
+    """Returns a hex with inner hexes at the given number of levels. The innermost one has the links."""
     tree = {"hexDescription": "deep", "links": list(links)}
     for _ in range(levels - 1):
         tree = {"children": [tree]}

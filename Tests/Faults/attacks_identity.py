@@ -167,11 +167,11 @@ def said_again(stage):
     expect(original.await_answers(4)[:3], ["stored"] * 3)
     original.await_frame("Pong")
     stage.taken += [each["messageID"] for each in stores]
-    # The same peer sends the frames again: stored once.
+    # The same peer sends the frames again. Its hexes are duplicates.
     again = say(stage.traitor)
     expect(again.await_answers(4)[:3], ["duplicate"] * 3)
     again.close()
-    # Another peer sends them: refused as the first peer, and under its own identity a stranger.
+    # Another peer sends them. With the first peer's Hello it is refused; with its own Hello it is a stranger.
     say(stage.stranger).await_end("identityMismatch")
     own = dict(hello, jmObject=dict(hello["jmObject"], uuid=stage.stranger.uuid, boot=stage.stranger.boot))
     one = say(stage.stranger, own)

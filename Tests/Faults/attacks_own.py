@@ -187,7 +187,7 @@ def bare_tcp(stage):
     if answers != ["held"] * 3 or any(frame["operationType"] == "Pair" for frame in one.frames):
         raise rig.Failure(f"a sender over plain TCP that says it is trusted was answered {answers}, {one.frames[-1]}")
     one.close()
-    # A legacy sender, with any number of frames.
+    # A legacy sender may send any number of frames.
     one = bare(2)
     one.socket.settimeout(0.2)
     number = 0

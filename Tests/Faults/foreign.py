@@ -31,7 +31,7 @@ class Identity:
         self.name_by(der_of(pem.stdout))
 
     def name_by(self, key):
-        """`key`: the public key in DER form (SubjectPublicKeyInfo)."""
+        """Sets fingerprint and UUID. `key`: the public key in DER form (SubjectPublicKeyInfo)."""
         self.fingerprint = hashlib.sha256(key).digest()
         self.uuid = str(rig.uuid8(self.fingerprint)).upper()
         self.boot = hashlib.sha256(os.urandom(8)).hexdigest()[:16]
@@ -177,7 +177,7 @@ class Session:
 
 
 def new_hexes(count, bytes=0):
-    """New `(messageID, hex)`s; `bytes` is their approximate size."""
+    """Returns new `(messageID, hex)`s. `bytes` is the approximate size of a hex."""
     names = [str(uuid.UUID(int=random.getrandbits(128), version=4)).upper() for _ in range(count)]
     return [(name, dict(rig.hex_of(name), senderName="x" * bytes)) for name in names]
 

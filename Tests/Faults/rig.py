@@ -99,7 +99,7 @@ def main(run, description, rounds=None, hexes=None, needs=(), options=()):
 
 
 def enter_mount_namespace():
-    """Mounts made here disappear with this process, however it ends."""
+    """Moves this process into its own mount namespace, so that its mounts disappear when it ends."""
     if os.environ.get("HEXLIST_FAULT_NAMESPACE") or not shutil.which("unshare"):
         return
     os.environ["HEXLIST_FAULT_NAMESPACE"] = "1"
@@ -331,7 +331,7 @@ class Daemon:
         os.kill(self.pid, number)
 
     def kill(self):
-        """Sends SIGKILL and waits."""
+        """Sends SIGKILL, and waits for the end of the daemon."""
         self.signal(signal.SIGKILL)
         self.process.wait()
 
@@ -522,7 +522,7 @@ class Bulk:
                 summary = self.stream()
             except (OSError, http.client.HTTPException, ValueError) as fault:
                 say(f"bulk run {self.runs}: {type(fault).__name__} {fault}")
-                continue  # until the daemon is back
+                continue  # tries again until the daemon is back
             except Refused as fault:
                 self.fault = str(fault)
                 break
@@ -679,7 +679,7 @@ PLACES = " OR ".join(f'key : "\ue101{place}"' for place in ("inbox", "mine", "he
 def check_index(database, name):
     """The search index finds all stored hexes except those it lists as not yet indexed."""
     if not database.execute("SELECT 1 FROM sqlite_schema WHERE name = 'search'").fetchone():
-        return  # of an earlier version
+        return  # a store of an earlier version has no search index
     found = {row[0] for row in database.execute("SELECT rowid FROM search WHERE search MATCH ?", (PLACES,))}
     stored = {row[0] for row in database.execute(
         "SELECT id FROM hex WHERE id <= (SELECT indexed FROM tally) AND id NOT IN (SELECT hex FROM reindex)")}

@@ -90,14 +90,14 @@ class TrustedSends:
 
 
 def processor_time(pid):
-    """Seconds."""
+    """The processor time of a process in seconds."""
     with open(f"/proc/{pid}/stat") as file:
         fields = file.read().rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def memory(pid, key="VmRSS"):
-    """MiB."""
+    """A figure of a process's memory in MiB; `VmRSS` is its resident memory."""
     with open(f"/proc/{pid}/status") as file:
         return next(int(line.split()[1]) for line in file if line.startswith(key + ":")) / 1024
 

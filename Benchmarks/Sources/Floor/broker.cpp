@@ -238,7 +238,7 @@ class MQTT {
         if (secure) handshake();
         std::string body;
         text(body, "MQTT");
-        body += std::string("\x04\x00\x00\x00", 4);  // version, a session that is kept, no keep-alive
+        body += std::string("\x04\x00\x00\x00", 4);  // protocol version, a persistent session, no keep-alive
         text(body, name);
         packet(0x10, body);
         flush();

@@ -104,7 +104,7 @@ DART_NAME = [("550403", "LocalSend User")] + [(name, "") for name in ("55040a", 
 
 
 def der(tag, *parts):
-    """A value in DER."""
+    """Encodes a value in DER."""
     content = b"".join(parts)
     size = len(content)
     raw = size.to_bytes((size.bit_length() + 7) // 8 or 1, "big")
@@ -407,7 +407,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         return 200, {"sessionId": session.id, "files": {key: file["token"] for key, file in session.files.items()}}
 
     def wait(self, session):
-        """The answer, or None once the sender has closed the connection."""
+        """Waits for the user's answer. Returns it, or None if the sender closes the connection before."""
         while True:
             ready, _, _ = select.select([session.waiting, self.request], [], [])
             if session.waiting in ready:
