@@ -1,7 +1,7 @@
 public import HexlistJSON
 import HexlistModel
 
-/// One line of the reply to a bulk send, `POST /v1/sends` with a stream of hexes. A summary is always the last.
+/// One line of the reply to a bulk send (`POST /v1/sends` with a stream of hexes). The last line is always a `summary`.
 public enum BulkReplyLine: JSONCoded, Sendable, Equatable {
     /// `{"line","code","message"}`
     case refused(BulkRefusal)
@@ -11,7 +11,7 @@ public enum BulkReplyLine: JSONCoded, Sendable, Equatable {
     case outcome(BulkOutcome)
     /// `{"progress":{…}}`
     case progress(BulkSummary)
-    /// `{"error":{…}}`: the stream was aborted. Accepted lines stay accepted.
+    /// `{"error":{…}}`: the stream was aborted. Hexes of lines that were accepted before stay in the outbox.
     case error(ErrorJSON)
     /// `{"summary":{…}}`
     case summary(BulkSummary)
@@ -54,7 +54,8 @@ public enum BulkReplyLine: JSONCoded, Sendable, Equatable {
 public struct BulkRefusal: JSONShape, Sendable, Equatable {
     /// The number of the line, from 1; blank lines count.
     public var line: Int
-    /// The error code: `malformed`, `tooLarge`, `tooManyLinks`, `noLink`, `keyConflict`, `recentlyFailed`, …. A newer daemon may have more.
+    /// The error code: `malformed`, `tooLarge`, `tooManyLinks`, `noLink`, `keyConflict`, `recentlyFailed` or another one. A newer daemon
+    /// may send further codes.
     public var code: String
     /// The error message. It may quote the input: clean it before display.
     public var message: String
@@ -81,7 +82,7 @@ public struct BulkWarning: JSONShape, Sendable, Equatable {
 
 /// The outcome of one line for one peer. JSON coding is written by hand for speed: a bulk send has an outcome for each hex and peer.
 public struct BulkOutcome: JSONCoded, Sendable, Equatable {
-    /// The line of the input, from 1.
+    /// The number of the input line, from 1; `nil` if an earlier send added the outbox row, or if the daemon no longer knows the line.
     public var line: Int?
     public var send: SendOutcome
 
@@ -119,7 +120,7 @@ public struct BulkSummary: JSONShape, Sendable, Equatable {
     public var failed: Int
     /// Number of rows that are not confirmed yet.
     public var queued: Int
-    /// Number of rows, included in `accepted`, that an earlier send with the same key had created.
+    /// Number of rows, included in `accepted`, that an earlier send with the same idempotency key had created.
     @LeftOutEmpty public var earlier: Int
     /// Seconds since the request began.
     public var seconds: Double
@@ -146,7 +147,8 @@ public struct BulkSummary: JSONShape, Sendable, Equatable {
         self.untold = untold
     }
 
-    /// The exit status of a bulk send: the first that applies in the order 1, 4, 2, 3, 0.
+    /// Returns the exit status of `hexlist` for a bulk send. If several apply, it is the first in the order 1 (failed), 4 (refused), 2 (bad
+    /// input), 3 (pending), 0 (done).
     public func exitStatus(wait: SendWait) -> ExitStatus {
         var statuses: [ExitStatus] = []
         if failed > 0 { statuses.append(.failed) }

@@ -3,7 +3,7 @@ public import HexlistModel
 
 /// A fetched file in the cache, stored under its digest.
 public struct CachedFile: JSONShape, Sendable, Equatable {
-    /// The file name, derived from text of a peer.
+    /// The name of the file. Derived from text of a peer: clean it before display.
     public var file: String
     public var path: String
     public var size: Int64
@@ -32,12 +32,12 @@ public struct CacheSummary: JSONShape, Sendable, Equatable {
     public var bytes: Int64
     /// Maximum size of the cache in bytes.
     public var most: Int64
-    /// Bytes of the files that running and waiting transfers fetch into the cache.
+    /// Total size in bytes of the files that running and waiting transfers will add to the cache.
     public var coming: Int64
-    /// Number of kept files, and their bytes. Kept files do not count towards `most`.
+    /// Number of kept files, and their total bytes. Kept files do not count towards `most`.
     public var kept: Int
     public var keptBytes: Int64
-    /// Number of copies of offered files (`send --copy`), and their bytes; `nil` if there are none.
+    /// Number of copies of offered files (`hexlist send --copy`), and their total bytes; `nil` if there are none.
     public var copies: Int?
     public var copyBytes: Int64?
 

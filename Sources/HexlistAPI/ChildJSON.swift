@@ -1,14 +1,14 @@
 public import HexlistJSON
 
-/// A hex inside a stored hex, with its links and children.
+/// An inner hex: a hex inside a stored hex, with its links and its own inner hexes.
 public struct ChildJSON: JSONShape, Sendable, Equatable {
-    /// The local id; other machines have their own.
+    /// The id of the hex on this machine; other machines have their own ids.
     public var id: Int64
     /// The UUID and name of the sender, as the hex claims them without proof. Text of a peer: clean it before display.
     public var senderUUID: String
     public var senderName: String
     public var description: String
-    /// The text shown in lists.
+    /// The text that represents the hex in lists (`HexSubject`).
     public var subject: String?
     public var color: String
     /// The tags and the note of the hex itself; `nil` if there are none.

@@ -4,7 +4,7 @@ public import HexlistJSON
 public struct ConfigurationJSON: JSONShape, Sendable, Equatable {
     /// The path of the configuration file; the file need not exist.
     public var file: String
-    /// The error in the current configuration file, because of which the daemon keeps using the previous configuration; `nil` without one.
+    /// The error in the configuration file, because of which the daemon keeps using the previous configuration; `nil` if the file is valid.
     public var fault: String?
     /// How to correct `fault`.
     public var hint: String?
@@ -34,7 +34,7 @@ public struct SettingJSON: JSONShape, Sendable, Equatable {
     public var line: Int?
     /// The environment variable for the key.
     public var variable: String
-    /// The value that takes effect after a restart; `nil` if it is the same.
+    /// The value that takes effect at the next restart; `nil` if it equals `value`.
     public var waiting: String?
 
     public init(key: String, value: String, source: Source, line: Int? = nil, variable: String, waiting: String? = nil) {

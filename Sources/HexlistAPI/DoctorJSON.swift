@@ -2,12 +2,12 @@ public import HexlistJSON
 
 /// One check of `hexlist doctor`: its subject, its result, and advice.
 public struct DoctorStep: JSONShape, Sendable, Equatable {
-    /// A newer daemon may have more states.
+    /// The result of a check. A newer daemon may have more states.
     public enum State: String, JSONWord, Sendable {
         case ok, warning, failed
     }
 
-    /// The subject: `store`, `multicast`, `peer.tls`, …
+    /// The name of the check: `store`, `multicast`, `peer.tls`, …
     public var step: String
     public var state: State
     /// The result as a text. May contain text of peers: clean it before display.
@@ -26,7 +26,7 @@ public struct DoctorStep: JSONShape, Sendable, Equatable {
     }
 }
 
-/// All checks in order. The member `ok` is true if no check failed; warnings are not failures.
+/// The report of `hexlist doctor`: all checks, in order. The JSON member `ok` is true if no check failed; warnings are not failures.
 public struct DoctorReport: JSONShape, Sendable, Equatable {
     public var steps: [DoctorStep]
 

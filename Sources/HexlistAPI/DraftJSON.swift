@@ -1,7 +1,7 @@
 public import HexlistJSON
 public import HexlistModel
 
-/// The body of `POST /v1/drafts`: files and folders of this machine that the page is to send.
+/// The body of `POST /v1/drafts`: files and folders of this machine that the user wants to send from the page.
 public struct DraftRequest: JSONShape, Sendable, Equatable {
     /// Absolute paths.
     public var paths: [String]
@@ -15,11 +15,11 @@ public struct DraftRequest: JSONShape, Sendable, Equatable {
 
 /// A draft of the page: chosen files and folders, for which the user has not chosen recipients yet.
 public struct Draft: JSONShape, Sendable, Equatable {
-    /// 32 hexadecimal digits.
+    /// The id of the draft: 32 random hexadecimal digits.
     public var id: String
-    /// The names of the files and folders, without the folders they are in.
+    /// The last path component of each file and folder.
     public var names: [String]
-    /// The time at which the draft is dropped.
+    /// The time at which the draft is deleted, 10 minutes after it was made.
     public var until: Timestamp
 
     public init(id: String, names: [String], until: Timestamp) {

@@ -1,11 +1,11 @@
 public import HexlistJSON
 public import HexlistModel
 
-/// The body of `POST /v1/drops`.
+/// The body of `POST /v1/drops`, which adds a drop token.
 public struct DropRequest: JSONShape, Sendable, Equatable {
-    /// The name of the drop token, different from those of the others: 1 to 40 characters.
+    /// The name of the drop token, 1 to 40 characters. No other drop token may have it.
     public var name: String
-    /// The address of this machine in `url`; by default its name in mDNS.
+    /// The address of this machine in `url`. By default its mDNS name, such as `ada.local`, or its best IP address if mDNS does not run.
     public var address: String?
 
     private enum CodingKeys: String, RequestKey {
@@ -15,19 +15,19 @@ public struct DropRequest: JSONShape, Sendable, Equatable {
     public init(name: String, address: String? = nil) { (self.name, self.address) = (name, address) }
 }
 
-/// A drop token: with its address, programs without Hexlist send texts and files into the inbox.
+/// A drop token: a secret in a URL, to which programs without Hexlist send texts and files for the inbox.
 public struct DropView: JSONShape, Sendable, Equatable {
-    /// The UUID under which its hexes are recorded.
+    /// The UUID that is stored as the sender of the hexes sent with this token.
     public var uuid: PeerID
     public var name: String
     public var createdAt: Timestamp
-    /// The time of the last stored hex; `nil` before the first.
+    /// The time at which a hex sent with this token was last stored; `nil` before the first one.
     public var usedAt: Timestamp?
-    /// The address with the token; `nil` except in the reply that adds it, because only a hash is stored.
+    /// The URL with the token. Set only in the reply to `POST /v1/drops`, because the store has only a hash of the token.
     public var url: String?
-    /// The same for the other addresses of this machine.
+    /// The same URL with each other address of this machine; set together with `url`.
     public var urls: [String]?
-    /// The QR code of `url`, as an SVG image.
+    /// The QR code of `url`, as an SVG image; set together with `url`.
     public var qr: String?
 
     public init(
@@ -38,6 +38,6 @@ public struct DropView: JSONShape, Sendable, Equatable {
         (self.url, self.urls, self.qr) = (url, urls, qr)
     }
 
-    /// The display name of its hexes' sender.
+    /// The display name of the sender of hexes sent with this token.
     public var label: PeerDisplayName { PeerDisplayName(uuid: uuid.description, name: name, alias: nil, trust: PeerKind.drop.rawValue) }
 }

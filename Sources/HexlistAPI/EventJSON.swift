@@ -1,17 +1,17 @@
 public import HexlistJSON
 public import HexlistModel
 
-/// One event of the log.
+/// One event of the event log.
 public struct EventJSON: JSONShape, Sendable, Equatable {
     /// The sequence number, without gaps: the event after `n` is `n + 1`.
     public var number: Int64
     public var at: Timestamp
-    /// `peer.up`, `hex.received`, …
+    /// The event type, such as `peer.up` or `hex.received`.
     public var type: String
     public var peer: PeerID?
     /// Name, alias and trust of the peer; `nil` if the peer is this machine.
     @Inlined public var tag: PeerSummary?
-    /// The local id of the hex that the event is about.
+    /// The id, on this machine, of the hex that the event is about.
     public var hex: Int64?
     /// The subject of that hex; `nil` if the hex was deleted. Text of a peer: clean it before display.
     public var subject: String?

@@ -2,11 +2,11 @@ public import HexlistJSON
 
 /// One message of a Server-Sent Events stream.
 public struct StreamMessage: Sendable, Equatable {
-    /// The id, which clients send as `Last-Event-ID` when they reconnect.
+    /// The message id, which clients send as `Last-Event-ID` when they reconnect.
     public var id: String?
     /// The event type; `nil` means `message`.
     public var event: String?
-    /// The data in one line. JSON has no unescaped line breaks.
+    /// The data, in one line. It is JSON, which has no unescaped line breaks.
     public var data: String
 
     public init(id: String? = nil, event: String? = nil, data: String) {
@@ -32,7 +32,7 @@ public struct StreamParser: Sendable {
     private var line: [UInt8] = []
     private var message = StreamMessage(data: "")
     private var hasData = false
-    /// Maximum bytes of a line. The lines of hexlistd are never longer.
+    /// Maximum bytes of a line. hexlistd sends no longer lines.
     private let limit: Int
 
     public init(limit: Int = 64 << 20) { self.limit = limit }

@@ -39,16 +39,16 @@ public enum ExitStatus: Int32, Sendable, CaseIterable {
         }
     }
 
-    /// The status for several outcomes: the first in the order 5, 6, 1, 4, 2, 3, 0.
+    /// Returns the exit status for several outcomes: the first one present in the order 5, 6, 1, 4, 2, 3, 0.
     public static func combined(_ statuses: [ExitStatus]) -> ExitStatus {
         let order: [ExitStatus] = [.noDaemon, .notFound, .failed, .refused, .usage, .pending]
         return order.first(where: statuses.contains) ?? .done
     }
 }
 
-/// The outcome a send waits for.
+/// The outcome for which the reply to a send waits.
 public enum SendWait: String, Sendable, CaseIterable {
-    /// The row is stored in this machine's outbox.
+    /// The hex is durable in this machine's outbox.
     case queued
     /// Each peer has stored the hex, or is known to be away.
     case stored

@@ -12,7 +12,7 @@ public enum ExportSelection: JSONCoded, Sendable, Equatable {
     ///   - location: `inbox`, `held` or `mine`; `nil` for inbox and My Hexlist.
     case search(_ text: String, from: String? = nil, location: String? = nil)
 
-    /// Whether all selected hexes are in My Hexlist.
+    /// Whether the selection is restricted to My Hexlist by its `location`. False for a selection by ids, whose locations are not known.
     public var isMine: Bool {
         switch self {
         case .hexes(.ids): false

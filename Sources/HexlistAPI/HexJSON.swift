@@ -1,9 +1,9 @@
 public import HexlistJSON
 public import HexlistModel
 
-/// A stored hex. Lists have summaries; a request for a single hex also returns its links and the hexes inside.
+/// A stored hex. Lists contain it without its links and inner hexes; the reply to a request for a single hex has them too.
 public struct HexJSON: JSONShape, Sendable, Equatable {
-    /// The local id; other machines have their own.
+    /// The id of the hex on this machine; other machines have their own ids.
     public var id: Int64
     /// `inbox`, `held` or `mine`.
     public var location: String
@@ -14,12 +14,12 @@ public struct HexJSON: JSONShape, Sendable, Equatable {
     public var senderAlias: String?
     /// The proven sender: the peer whose key was verified when the hex was received; `nil` for a hex made on this machine.
     public var peerUUID: PeerID?
-    /// The name of the proven sender. Together with `peerAlias` and `trust`, it has the members of a `PeerSummary`.
+    /// The name of the proven sender. `peerName`, `peerAlias` and `trust` are the members of a `PeerSummary`.
     public var peerName: String?
     public var peerAlias: String?
     public var trust: ForwardCompatibleEnum<Trust>?
     public var description: String
-    /// The text shown in lists: the description, or text of the first link; `nil` from an older daemon.
+    /// The text that represents the hex in lists: its description, or text of its first link; `nil` from an older daemon.
     public var subject: String?
     public var color: String
     public var linkCount: Int
@@ -31,11 +31,12 @@ public struct HexJSON: JSONShape, Sendable, Equatable {
     public var note: String?
     /// The links in order; `nil` in lists.
     public var links: [LinkJSON]?
-    /// Unknown members as received: `{"hex":{…},"links":{"0":{…}},"children":{"0":{…}}}`, without empty objects; `nil` in lists.
+    /// Unknown members as received, without empty objects: those of the hex, and those of its links and inner hexes by position, as
+    /// `{"hex":{…},"links":{"0":{…}},"children":{"0":{…}}}`; `nil` in lists.
     public var extra: JSONValue?
-    /// The hex that this one is inside of; `nil` at the top level.
+    /// The id of the hex that contains this one; `nil` at the top level.
     public var parent: Int64?
-    /// Number of hexes inside this one at all levels, and of their links; `nil` if there are none.
+    /// Number of hexes inside this one at all levels, and number of links of those hexes; `nil` if there are none.
     public var hexesInside: Int?
     public var linksInside: Int?
     /// The hexes inside this one, in order; `nil` if there are none, and in lists.
@@ -44,10 +45,11 @@ public struct HexJSON: JSONShape, Sendable, Equatable {
     public var match: MatchJSON?
     /// The outermost hex around this one; `nil` if it is at the top level, or not a search result.
     public var top: OutermostHexJSON?
-    /// Number and total size of the linked files, at all levels; `nil` if there are none, or if they were not requested.
+    /// Number and total bytes of the linked files, at all levels; `nil` if there are none, or if the request had no parameter `files`.
     public var files: Int?
     public var fileBytes: Int64?
-    /// Number of its own URLs that are marked as dead, in lists of My Hexlist; `nil` if there are none.
+    /// Number of different URLs of this hex, without those of inner hexes, that are marked as dead. Set only in lists of My Hexlist; `nil`
+    /// if there are none.
     public var deadLinks: Int?
 
     public init(
@@ -98,11 +100,12 @@ public struct LinkJSON: JSONShape, Sendable, Equatable {
     public var note: String?
     /// `false` if the link was read although its hex is unread; otherwise `nil`.
     public var unread: Bool?
-    /// The target of the link: the host in ASCII, as browsers show it, or the scheme; `nil` if the link must not be opened.
+    /// The target of the link, for display: the host in ASCII, as browsers show it, or the scheme; `nil` if the link must not be opened.
     public var opens: String?
     /// The reason why the link must not be opened; `nil` if it may be.
     public var notOpened: String?
-    /// The newest earlier hex in the inbox with the same address (Docs/Files.md, "Equal addresses"); `nil` if there is none, and in lists.
+    /// The newest earlier hex of the inbox that has an equal address (Docs/Files.md, "Equal addresses"); `nil` if there is none, and in
+    /// lists.
     public var before: EarlierLinkJSON?
     /// The mark of a dead link of My Hexlist (`POST /v1/mine/check`); `nil` for other links.
     public var dead: DeadLinkJSON?

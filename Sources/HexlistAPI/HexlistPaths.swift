@@ -13,7 +13,8 @@ public struct HexlistPaths: Sendable, Equatable {
     public var configurationFile: String
     /// Whether the user named the configuration file, so that it has to exist.
     public var configurationIsNamed: Bool
-    /// The socket of a daemon started in this environment. A running daemon records its own in the lock file (`lockName`).
+    /// The path of the API socket of a daemon that is started in this environment. A running daemon records its path in the lock file
+    /// (`lockName`).
     public var socket: String
     /// Whether the socket path was named by the user.
     public var socketIsNamed: Bool
@@ -82,8 +83,8 @@ public struct HexlistPaths: Sendable, Equatable {
         return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR && status.st_uid == geteuid()
     }
 
-    /// Whether a path is a folder of another user in which this user cannot write, while this user has a home folder: the value of `HOME`
-    /// after `sudo -E -u`, for example.
+    /// Whether a value of `HOME` is the home of another user, as after `sudo -E -u`: the folder belongs to another user, this user cannot
+    /// write to it, and this user has a home folder in the user database.
     public static func isForeignHome(_ path: String) -> Bool {
         var status = stat()
         return stat(path, &status) == 0 && status.st_uid != geteuid() && access(path, W_OK | X_OK) != 0 && isOwnFolder(homeFolder())

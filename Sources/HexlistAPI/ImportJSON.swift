@@ -8,18 +8,19 @@ public struct ImportResult: JSONShape, Sendable, Equatable {
     @LeftOutEmpty public var addedInside: Int
     /// Number of links in the added hexes and in those inside them.
     @LeftOutEmpty public var addedLinks: Int
-    /// Number of hexes that existed before.
+    /// Number of imported hexes that exist already, and were not changed.
     public var unchanged: Int
-    /// Number of existing hexes that were extended, and of the hexes and links added to them.
+    /// Number of existing hexes that were extended, and numbers of inner hexes and links that were added to them.
     @LeftOutEmpty public var extended: Int
     @LeftOutEmpty public var newHexes: Int
     @LeftOutEmpty public var newLinks: Int
-    /// Number of links that were not added, because the existing hex has their address in another spelling; and the first 5 of them.
+    /// Number of links that were not added, because the existing hex has an equal address in another spelling, such as `http://A.example/`
+    /// and `http://a.example`; and the first 5 of these links.
     @LeftOutEmpty public var respelled: Int
     @LeftOutEmpty public var respellings: [EquivalentLinkJSON]
-    /// Refused lines in order. They have the same error codes as in bulk sends.
+    /// The first refused lines, in order; at most `LocalAPI.importRefusals`. Their error codes are those of bulk sends.
     public var refused: [BulkRefusal]
-    /// Number of refused lines beyond the `LocalAPI.importRefusals` in `refused`.
+    /// Number of further refused lines, which are not in `refused`.
     @LeftOutEmpty public var untold: Int
     /// Number of entries of an imported file that are not links.
     @LeftOutEmpty public var skipped: Int
@@ -44,7 +45,7 @@ public struct ImportResult: JSONShape, Sendable, Equatable {
     }
 }
 
-/// A link of an import that was not added, and the equal address that exists.
+/// A link of an import that was not added (`url`), and the equal address that is in the store (`stored`).
 public struct EquivalentLinkJSON: JSONShape, Sendable, Equatable {
     public var url: String
     public var stored: String

@@ -1,22 +1,22 @@
 public import HexlistJSON
 public import HexlistModel
 
-/// The body of `POST /v1/invitations`: the content that guests may read, and the duration. All members are optional.
+/// The body of `POST /v1/invitations`: the content that guests may read, and the options of the invitation. All members are optional.
 public struct InvitationRequest: JSONShape, Sendable, Equatable {
-    /// The durations of an invitation in seconds: 1 minute to 24 hours.
+    /// The allowed durations of an invitation in seconds: 1 minute to 24 hours.
     public static let durations = 60...86_400
 
-    /// The hexes that guests may read.
+    /// The ids of hexes that guests may read.
     public var hexes: [Int64]?
     /// Absolute paths of files and folders that guests may read. Not accepted from the page of `hexlist web`.
     public var paths: [String]?
-    /// Duration in seconds, one of `durations`; 10 minutes by default.
+    /// Duration in seconds, within `durations`; 10 minutes by default.
     public var seconds: Int?
-    /// Whether the invitation ends after the first hex.
+    /// Whether the invitation ends after the first hex of a guest.
     public var once: Bool?
-    /// Whether hexes of guests wait in the requests tray.
+    /// Whether hexes of guests are held until the user accepts them.
     public var held: Bool?
-    /// The address of this machine in `url`; by default that of the default route.
+    /// The IP address of this machine in `Invitation.url`; by default an address of the interface with the default route.
     public var address: String?
 
     private enum CodingKeys: String, RequestKey {
@@ -30,11 +30,11 @@ public struct InvitationRequest: JSONShape, Sendable, Equatable {
     }
 }
 
-/// An invitation: guests with its address can send hexes and files with a browser, without Hexlist.
+/// A guest invitation: guests that open its URL in a browser can send hexes and files without Hexlist.
 public struct Invitation: JSONShape, Sendable, Equatable {
     /// The reason why an invitation ended.
     public enum End: String, JSONWord, Sendable {
-        /// The time is over.
+        /// The duration is over.
         case time
         /// The user ended it.
         case user
@@ -47,14 +47,14 @@ public struct Invitation: JSONShape, Sendable, Equatable {
     }
 
     public var id: Int
-    /// The address for the guest, with the key after `#`.
+    /// The URL for guests, with the key of the invitation after `#`.
     public var url: String
     /// The same URL with each other address of this machine.
     public var urls: [String]
     public var until: Timestamp
     /// `true` if the invitation ends after the first hex, otherwise `nil`.
     public var once: Bool?
-    /// `true` if hexes of guests wait in the requests tray, otherwise `nil`.
+    /// `true` if hexes of guests are held until the user accepts them, otherwise `nil`.
     public var held: Bool?
     /// Number of files that guests can read.
     public var files: Int
@@ -93,12 +93,12 @@ public struct InvitationGuest: JSONShape, Sendable, Equatable {
 /// A hex that arrived from a guest.
 public struct InvitationHex: JSONShape, Sendable, Equatable {
     public var hex: Int64
-    /// The UUID under which the guest is recorded.
+    /// The UUID that is stored as the sender of the guest's hexes.
     public var peer: PeerID
-    /// The name of the guest, with its address. Text of a guest: clean it before display.
+    /// The name of the guest, with its IP address. Text of a guest: clean it before display.
     public var name: String
     public var files: Int
-    /// Bytes of the files.
+    /// Total bytes of the files.
     public var size: Int64
     public var at: Timestamp
 

@@ -1,4 +1,4 @@
-/// Regroups a stream of bytes into chunks that end at line ends. If sending stops after any chunk, the receiver has no partial line.
+/// Regroups a stream of bytes into chunks that end at line ends, so that the receiver has no partial line if sending stops after a chunk.
 ///
 /// A line longer than `limit` is split into several chunks, because the receiver refuses it anyway.
 public struct LineAlignedStream: Sendable {

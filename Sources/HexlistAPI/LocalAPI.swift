@@ -1,8 +1,8 @@
 public import HexlistModel
 
-/// Constants shared by daemon and client.
+/// Constants of the local API, shared by daemon and client.
 public enum LocalAPI {
-    /// Version of the paths, `/v1/…`, and their JSON. Additions do not change it.
+    /// Version of the API, as in its paths `/v1/…`. Additions to paths and JSON do not change it.
     public static let version = 1
     /// Header of every reply: `<api version> <app version>`.
     public static let versionHeader = "hexlist-version"
@@ -15,35 +15,35 @@ public enum LocalAPI {
     public static let bulkType = "application/x-ndjson"
     /// Content type of a backup, an SQLite file.
     public static let backupType = "application/vnd.sqlite3"
-    /// Whether a content type is a bulk stream, whose body has no size limit.
+    /// Whether a content type is that of a stream of hexes, whose body has no size limit.
     public static func isStream(_ contentType: String?) -> Bool { contentType?.hasPrefix(bulkType) ?? false }
     /// Content type of an uploaded file.
     public static let uploadType = "application/octet-stream"
-    /// Whether a content type is an uploaded file, whose body has no time limit while bytes arrive.
+    /// Whether a content type is that of an uploaded file, whose body has no time limit while bytes arrive.
     public static func isUpload(_ contentType: String?) -> Bool { contentType == uploadType }
-    /// Maximum bytes of a hex, and of any other body. It equals the maximum size of a frame.
+    /// Maximum bytes of a hex, and of any request body without a limit of its own. Equals the default frame limit for trusted peers.
     public static let bodyBytes = 1 << 20
-    /// Maximum bytes of a line in the reply to a bulk stream.
+    /// Maximum bytes of a line in the reply to a bulk send.
     public static let replyLineBytes = 1 << 20
     /// Maximum bytes of a roster, and maximum number of its peers. Each line has at most `bodyBytes`.
     public static let rosterBytes = 32 << 20
     public static let rosterEntries = 10_000
-    /// Maximum sum of the weights (`HexContent.weight`) of the hexes of one import. It bounds the temporary file and the time of the
-    /// transaction.
+    /// Maximum sum of the weights (`HexContent.weight`) of the hexes of one import. Bounds the size of its temporary file, and the time of
+    /// its transaction.
     public static let importWeight = 96 << 20
     /// Maximum number of refused lines that an import reports one by one.
     public static let importRefusals = 1_000
-    /// Maximum number of items in a page, and maximum bytes of its JSON. A page with a single item may be larger.
+    /// Maximum number of items in a page of a list, and maximum bytes of its JSON. A page with a single item may be larger.
     public static let pageLimit = 1_000
     public static let pageBytes = 4 << 20
     public static let defaultPageLimit = 20
-    /// Maximum number of paths in a request for links.
+    /// Maximum number of paths in a request for links to files of a service.
     public static let linkPaths = 10_000
     /// Maximum value of `last`, the number of newest events with which a list begins.
     public static let lastEvents: Int64 = 1_000_000
     /// Seconds between keep-alive comments of an event stream.
     public static let commentSeconds = 15
-    /// Maximum seconds a send may wait.
+    /// Maximum seconds that a send may wait for its outcomes.
     public static let longestWaitSeconds = 86_400.0
 }
 

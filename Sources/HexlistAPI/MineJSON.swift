@@ -21,10 +21,10 @@ public struct MineEditRequest: JSONShape, Sendable, Equatable {
     }
 }
 
-/// One link of the new list of links.
+/// One link in `MineEditRequest.links`: an existing link, possibly changed, or a new one.
 public struct LinkEdit: JSONShape, Sendable, Equatable {
-    /// The current position of the link, from 1; `nil` for a new link. Members that are missing here keep their values, and so do unknown
-    /// ones.
+    /// The current number of the link, from 1; `nil` for a new link. Members of an existing link that are missing in the request keep their
+    /// values, and so do its unknown members.
     public var from: Int?
     /// Required for a new link.
     public var url: String?
@@ -53,11 +53,11 @@ public struct LinkEdit: JSONShape, Sendable, Equatable {
     }
 }
 
-/// The body of `POST /v1/mine/{id}/move`.
+/// The body of `POST /v1/mine/{id}/move`: the destination of a hex of My Hexlist.
 public struct MineMoveRequest: JSONShape, Sendable, Equatable {
-    /// The hex of My Hexlist to move the hex into; `nil` for the top level.
+    /// The id of the hex that contains the moved hex afterwards; `nil` for the top level.
     public var parent: Int64?
-    /// The hex to insert the moved hex before; `nil` for the end.
+    /// The id of the inner hex before which the moved hex is inserted; `nil` for the end.
     public var before: Int64?
 
     private enum CodingKeys: String, RequestKey {
@@ -71,10 +71,10 @@ public struct MineMoveRequest: JSONShape, Sendable, Equatable {
     }
 }
 
-/// The body of `POST /v1/mine/save`.
+/// The body of `POST /v1/mine/save`: the ids of hexes to copy to My Hexlist.
 public struct MineSaveRequest: JSONShape, Sendable, Equatable {
     public var ids: [Int64]
-    /// The hex of My Hexlist to copy into; `nil` for the top level.
+    /// The id of the hex of My Hexlist that contains the copies; `nil` for the top level.
     public var parent: Int64?
 
     private enum CodingKeys: String, RequestKey {
@@ -90,10 +90,10 @@ public struct MineSaveRequest: JSONShape, Sendable, Equatable {
 
 /// A hex that was deleted from My Hexlist and can be restored.
 public struct BinnedHexJSON: JSONShape, Sendable, Equatable {
-    /// The id that the hex had.
+    /// The id that the hex had before its deletion.
     public var id: Int64
     public var subject: String
-    /// Number of hexes inside it, and of links, at all levels.
+    /// Number of inner hexes and number of links, both at all levels.
     @LeftOutEmpty public var hexesInside: Int
     public var links: Int
     public var deletedAt: Timestamp

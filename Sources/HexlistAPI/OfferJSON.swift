@@ -13,7 +13,7 @@ public struct OfferRequest: JSONShape, Sendable, Equatable {
     public var copy: Bool?
     /// Whether to offer copies if all files together have at most `files.copyBelow` bytes. Ignored with `copy`.
     public var copySmall: Bool?
-    /// A hex to use instead of paths: its file links are changed to point to this machine's copies of the files.
+    /// The id of a hex, used instead of `paths`. Its files are offered from this machine, and its links are changed to these offers.
     public var hex: Int64?
 
     private enum CodingKeys: String, RequestKey {
@@ -32,7 +32,7 @@ public struct OfferRequest: JSONShape, Sendable, Equatable {
     }
 }
 
-/// Progress of reading the offered files.
+/// Progress of reading the offered files: how many files and bytes were read, and the total bytes.
 public struct OfferProgress: JSONShape, Sendable, Equatable {
     public var files: Int
     public var bytes: Int64
@@ -45,14 +45,14 @@ public struct OfferProgress: JSONShape, Sendable, Equatable {
     }
 }
 
-/// Number of folder entries left out of an offer, by cause.
+/// Numbers of folder entries that were left out of an offer, by cause.
 public struct SkippedEntries: JSONShape, Sendable, Equatable {
-    /// Names that begin with a dot.
+    /// Entries with names that begin with a dot.
     @LeftOutEmpty public var hidden: Int
     @LeftOutEmpty public var links: Int
     /// Devices, pipes and sockets.
     @LeftOutEmpty public var special: Int
-    /// Names that are not UTF-8.
+    /// Entries with names that are not UTF-8.
     @LeftOutEmpty public var names: Int
     /// Files and folders this user may not read; a folder counts as one entry.
     @LeftOutEmpty public var notAllowed: Int
@@ -60,9 +60,9 @@ public struct SkippedEntries: JSONShape, Sendable, Equatable {
     @LeftOutEmpty public var changed: Int
     /// Files and folders with read errors.
     @LeftOutEmpty public var failed: Int
-    /// Folders without files, which older daemons left out.
+    /// Folders without files. Only older daemons leave them out.
     @LeftOutEmpty public var empty: Int
-    /// The first ten absolute paths of `notAllowed`, `changed` and `failed`.
+    /// The absolute paths of the first ten entries counted in `notAllowed`, `changed` and `failed`.
     @LeftOutEmpty public var paths: [String]
 
     public init(
@@ -98,11 +98,12 @@ public struct SkippedEntries: JSONShape, Sendable, Equatable {
 
 /// The result of an offer: a hex with links to the files, which the caller then sends.
 public struct OfferResult: JSONShape, Sendable, Equatable {
-    /// The hex as HexJM. Its links are files, and the hexes inside it are folders. For `OfferRequest.hex`, that hex with changed links.
+    /// A HexJM whose links are the files and whose inner hexes are the folders; for `OfferRequest.hex`, that hex with changed links.
     public var hex: JSONValue
     public var files: Int
     public var size: Int64
-    /// Number of folder entries left out. For `OfferRequest.hex`, number of links left unchanged, because there is no copy of their file.
+    /// Number of folder entries that were left out. For `OfferRequest.hex`, number of links that were left unchanged, because this machine
+    /// does not have their file.
     @EmptyIfMissing public var leftOut: Int
     /// `leftOut` by cause; `nil` if no folder entry was left out.
     public var leftOutBy: SkippedEntries?

@@ -9,7 +9,7 @@ public struct OutboxFiles: JSONShape, Sendable, Equatable {
         case fetched
         /// The time to fetch them is over.
         case expired
-        /// The offer was withdrawn, or the hex was rejected or cancelled, or its delivery failed.
+        /// The user withdrew the offer, the hex was rejected or cancelled, or its delivery failed.
         case withdrawn
     }
 
@@ -21,7 +21,7 @@ public struct OutboxFiles: JSONShape, Sendable, Equatable {
     @EmptyIfMissing public var fetched: Int
     /// Number of files that the peer requested but could not fetch, because they were changed or deleted after the offer.
     @LeftOutEmpty public var failed: Int
-    /// The name of the last such file, and its problem.
+    /// The name of the file counted last in `failed`, and the reason why it could not be fetched.
     public var failedName: String?
     public var problem: ForwardCompatibleEnum<OfferProblem>?
 

@@ -15,7 +15,7 @@ public struct OutboxView: JSONShape, Sendable, Equatable {
     /// The condition that the row waits for; `nil` if it does not wait.
     public var waitingFor: ForwardCompatibleEnum<OutboxWait>?
     public var nextAttemptAt: Timestamp?
-    /// The route on which the row was posted last, with the time and the number of posts; `nil` if it was not posted.
+    /// The name of the route on which the row was last posted, the time of that, and the number of posts; `nil` if it was never posted.
     public var via: String?
     public var postedAt: Timestamp?
     public var posts: Int?
@@ -61,11 +61,11 @@ public struct OutboxView: JSONShape, Sendable, Equatable {
 
 /// The reason why an offered file can no longer be fetched.
 public enum OfferProblem: String, CaseIterable, Sendable {
-    /// It was replaced or changed since it was offered.
+    /// The file was replaced or changed after it was offered.
     case changed
-    /// It no longer exists.
+    /// The file no longer exists.
     case missing
-    /// This user may no longer read it.
+    /// This user may no longer read the file.
     case notAllowed
 }
 
@@ -88,11 +88,13 @@ public struct OutboxOffer: JSONShape, Sendable, Equatable {
     }
 }
 
-/// The body of `POST /v1/outbox/retry` and `POST /v1/outbox/cancel`: `{"ids":[1,2]}` or `{"peer":PEER,"after"?:cursor}`.
+/// The rows to retry or cancel: the body of `POST /v1/outbox/retry` and `POST /v1/outbox/cancel`, `{"ids":[1,2]}` or
+/// `{"peer":PEER,"after"?:cursor}`.
 public enum OutboxRows: JSONShape, Sendable, Equatable {
     /// Row ids, at most `LocalAPI.pageLimit`.
     case ids([Int64])
-    /// All rows for this PEER that can still be changed, beginning after the cursor `after`.
+    /// All rows for this PEER that can still be changed, beginning after the cursor `after`, which is `OutboxChange.next` of an earlier
+    /// reply.
     case peer(String, after: String?)
 
     private enum CodingKeys: String, RequestKey {

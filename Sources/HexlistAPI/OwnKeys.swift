@@ -1,10 +1,10 @@
 public import HexlistJSON
 public import HexlistModel
 
-/// The public keys of this machine, to hand to other machines and to a broker.
+/// The public keys of this machine, for the configuration of other machines and of an MQTT broker.
 public struct OwnKeys: JSONShape, Sendable, Equatable {
     public var uuid: PeerID
-    /// The card in the form for people, which begins with `hexlist-card-1:`.
+    /// This machine's card as text, which begins with `hexlist-card-1:`.
     public var card: String
     /// The certificate as PEM.
     public var certificate: String

@@ -31,7 +31,7 @@ public struct PageOverview: JSONShape, Sendable, Equatable {
     @OutboxCounts public var outbox: [OutboxState: Int]
     /// Number of the newest event; 0 before the first.
     public var lastEvent: Int64
-    /// The devices that want to send files and wait for an answer; `nil` for none.
+    /// The LocalSend devices that want to send files and wait for the user's answer; `nil` if there are none.
     public var uploadRequests: [UploadRequestView]?
     /// The reason why peers cannot be found at the moment; `nil` if they can.
     public var discoveryFault: String?
@@ -59,7 +59,7 @@ public struct PageOverview: JSONShape, Sendable, Equatable {
     }
 }
 
-/// The body of `POST /session`, a path of the page's listener only.
+/// The body of `POST /session`, with which the page exchanges a secret for a token. Only the page's listener has this path.
 public struct PageSecret: JSONShape, Sendable, Equatable {
     public var secret: String
 
@@ -76,8 +76,8 @@ public struct PageSession: JSONShape, Sendable, Equatable {
     public var token: String
     /// The secret with which the page starts a new session after a reload.
     public var reload: String
-    /// The value of the header `Hexlist-Proof` in each event stream. It proves that the same listener replies: another program that takes
-    /// the port later does not know it.
+    /// The value of the header `Hexlist-Proof` in the replies with event streams. It proves that the page is still connected to the same
+    /// listener: another program that takes the port later does not know it.
     public var proof: String
 
     public init(token: String, reload: String, proof: String) {

@@ -1,6 +1,6 @@
 public import HexlistJSON
 
-/// Incremental parser of a page, `{"items":[…],"next":…}`. Buffers the incomplete item only.
+/// Incremental parser of a page of a list, `{"items":[…],"next":…}`. Buffers the incomplete item only.
 public struct PageParser: Sendable {
     /// Maximum bytes of an item, and of the page without its items.
     private let limit: Int
@@ -21,11 +21,11 @@ public struct PageParser: Sendable {
         try Array(bytes).withUnsafeBufferPointer { bytes throws(JSONFault) in try feed(run: bytes) }
     }
 
-    /// Skips from one structural byte to the next, and copies the ranges in between at once.
+    /// Parses contiguous bytes. Handles each structural byte of JSON, and copies the bytes between two of them in one step.
     private mutating func feed(run bytes: UnsafeBufferPointer<UInt8>) throws(JSONFault) -> [[UInt8]] {
         guard let base = bytes.baseAddress else { return [] }
         var items: [[UInt8]] = []
-        // `kept` is the first byte not copied yet, `position` the current one.
+        // `kept` is the offset of the first byte that is not copied yet, `position` that of the current byte.
         var (kept, position) = (0, 0)
         while position < bytes.count {
             if isInString {
@@ -68,7 +68,7 @@ public struct PageParser: Sendable {
         return items
     }
 
-    /// Returns the position after the current string, or the end of the bytes if the string continues there.
+    /// Returns the offset after the current string, or `end` if the string continues in the next bytes.
     private mutating func endOfText(_ base: UnsafePointer<UInt8>, _ start: Int, _ end: Int) -> Int {
         var position = start
         while position < end {
@@ -103,7 +103,7 @@ public struct PageParser: Sendable {
     /// - Throws: `JSONFault` for an invalid or incomplete page.
     public func finish() throws(JSONFault) -> String? { try end().optional("next") }
 
-    /// Returns the other members of the page; `items` is empty.
+    /// Returns the page as an object with its members such as `next`. Its `items` is empty, because `feed` has returned the items.
     /// - Throws: `JSONFault` for an invalid or incomplete page.
     public func end() throws(JSONFault) -> JSONObject {
         let page = try JSONObject(JSONValue(parsing: frame))

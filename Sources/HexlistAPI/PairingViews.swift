@@ -7,7 +7,7 @@ public struct PairingOverview: JSONShape, Sendable, Equatable {
     public var openUntil: Timestamp?
     /// Number of exchanges that may still fail before requests are no longer accepted; absent if none are accepted.
     public var triesLeft: Int?
-    /// The pairings that ended recently, oldest first, then the running one, if any.
+    /// The pairings that ended recently, oldest first, followed by the running one, if any.
     public var items: [PairingView]
 
     public init(openUntil: Timestamp? = nil, triesLeft: Int? = nil, items: [PairingView]) {
@@ -25,11 +25,11 @@ public struct PairingView: JSONShape, Sendable, Equatable {
     }
 
     public enum State: String, JSONWord, Sendable {
-        /// Waiting for the other side; there are no digits yet.
+        /// This machine waits for the other one. There are no digits yet.
         case waiting
-        /// Digits are shown on both sides.
+        /// Both machines show the digits, and their users compare them.
         case comparing
-        /// The user of this machine said yes.
+        /// The user of this machine confirmed the digits. The answer of the other user is missing.
         case confirmed
         case paired
         case ended
@@ -43,19 +43,19 @@ public struct PairingView: JSONShape, Sendable, Equatable {
         case rejected, wrongCode
         /// The user of this machine cancelled the pairing before digits were shown.
         case withdrawn
-        /// The other side aborted after it could compute the digits, but before this machine showed them.
+        /// The other machine aborted after it could compute the digits, but before this machine showed them.
         case givenUp
-        /// The other side said no or aborted after the digits were shown.
+        /// The other user said no, or the other machine aborted after the digits were shown.
         case refused
-        /// The other side tried to choose the digits, or violated the protocol.
+        /// The other machine tried to influence the digits (`unfair`), or violated the protocol (`outOfOrder`).
         case unfair, outOfOrder
-        /// Timed out: the user did not answer the question in time, or the other side did not accept the request in time.
+        /// The user did not compare the digits in time (`timeout`), or the other machine did not accept the request in time (`expired`).
         case timeout, expired
         /// The session with the peer was lost.
         case lost
-        /// Too many pairings had failed before, and this failure switched pairing off.
+        /// Too many pairings failed. This failure ended the time in which requests are accepted.
         case tooManyTries
-        /// Both sides said yes, but the store could not be written.
+        /// Both users said yes, but the trust could not be stored.
         case notStored
     }
 
@@ -75,11 +75,12 @@ public struct PairingView: JSONShape, Sendable, Equatable {
     public var digits: String?
     /// The reason why the pairing ended without success, as a code; otherwise `nil`.
     public var reason: ForwardCompatibleEnum<Reason>?
-    /// One sentence for people: why it waits, or why it ended.
+    /// A sentence for the user with the reason why the pairing waits, or why it ended.
     public var message: String?
     /// The time at which the pairing times out.
     public var until: Timestamp?
-    /// How many more exchanges with the same key may fail within ten minutes; set only after a failure that counts towards this limit.
+    /// Number of further exchanges with the same key that may fail within ten minutes; set only after a failure that counts towards this
+    /// limit.
     public var triesLeft: Int?
 
     public init(

@@ -7,7 +7,7 @@ package struct PeerURI: Equatable {
     package var fingerprint: Fingerprint
     /// The name that the peer chose for itself. Untrusted text.
     package var name = ""
-    /// Addresses as `host:port`, the best one first.
+    /// The addresses of the peer as `host:port`, the best one first. Untrusted text.
     package var addresses: [String] = []
 
     private static let start = "hexlist://peer/"

@@ -30,12 +30,12 @@ public struct PeerView: JSONShape, Sendable, Equatable {
     public var unread: Int
     /// The names of the groups that the peer is in.
     @LeftOutEmpty public var groups: [String]
-    /// The user's setting for hexes from the peer; `nil` for the default by trust and `receiveFrom`.
+    /// The user's setting for hexes from the peer; `nil` for the default, which depends on the trust and on the setting `receiveFrom`.
     public var receive: ForwardCompatibleEnum<PeerReceive>?
     /// `false` if desktop notifications for the peer are off, otherwise `nil`.
     public var notify: Bool?
-    /// Maximum bytes, per hex and per day, of offered files that are fetched automatically; `nil` for never. `fetchedToday` has the bytes
-    /// fetched today.
+    /// Maximum bytes, per hex and per day, of offered files that are fetched automatically; `nil` if none are. `fetchedToday` is the number
+    /// of bytes fetched today.
     public var fetchLimit: Int64?
     public var fetchedToday: Int64?
     /// The destination of automatically fetched files; `nil` if no files are fetched, or if they are fetched into the cache.
@@ -92,7 +92,7 @@ public struct EndpointView: JSONShape, Sendable, Equatable {
     public var host: String
     public var port: Int
     public var interface: String?
-    /// `mdns`, `dns`, `static`, `lastKnown`, `inbound` or `localsend`; a newer daemon may know more.
+    /// The source of the address: `mdns`, `dns`, `static`, `lastKnown`, `inbound` or `localsend`; a newer daemon may have more.
     public var via: String
     /// The time at which a session was last established with this address.
     public var lastOK: Timestamp?

@@ -1,6 +1,6 @@
 public import HexlistJSON
 
-/// A result that is reported at the end of a stream of progress lines.
+/// The result of an operation, as the last line of a stream of progress lines.
 public protocol ProgressResult: JSONShape, Sendable, Equatable {
     associatedtype Progress: JSONShape & Sendable & Equatable
     /// The name of the member that contains the result, in the last line.
@@ -13,7 +13,7 @@ public enum ProgressReply<Result: ProgressResult>: JSONCoded, Sendable, Equatabl
     case progress(Result.Progress)
     /// `{"<Result.member>":{…}}`
     case result(Result)
-    /// `{"error":{…}}`: nothing was done.
+    /// `{"error":{…}}`: the operation failed. A check of links keeps the results that it reported before; other operations changed nothing.
     case error(ErrorJSON)
     /// A line added by a newer daemon; clients ignore it.
     case other(JSONValue)

@@ -1,7 +1,8 @@
 import HexlistModel
 
 extension Timestamp {
-    /// Parses an RFC 3339 time with any number of fraction digits and an offset from UTC: `2026-11-23T00:00:37.5+01:00`.
+    /// Parses an RFC 3339 time with an offset from UTC, such as `2026-11-23T00:00:37.5+01:00`. Fraction digits after milliseconds are
+    /// ignored.
     public init?(rfc3339 text: String) {
         let bytes = Array(text.utf8)
         guard (20...40).contains(bytes.count) else { return nil }

@@ -11,7 +11,8 @@ public struct Page<Item: JSONShape & Sendable>: JSONShape, Sendable {
         self.next = next
     }
 
-    /// Writes the same JSON as the default implementation, but without its type lookups: the reply to each sent hex is such a page.
+    /// Writes the same JSON as the default implementation, but without its type look-ups. The reply to each send is a page, so speed
+    /// matters.
     public func write(to json: inout JSONWriter) {
         json.object { json in
             json.member("items", items)
@@ -62,7 +63,7 @@ public struct ErrorJSON: JSONShape, Sendable, Equatable {
 /// The number of changed items: `{"changed":3}`.
 public struct ChangedJSON: JSONShape, Sendable, Equatable {
     public var changed: Int
-    /// With `dryRun`: the number of links of the hexes, of hexes inside them, and of links of those.
+    /// Set only with `dryRun`: the number of links of the hexes, the number of inner hexes, and the number of links of the inner hexes.
     @LeftOutEmpty public var links: Int
     @LeftOutEmpty public var hexesInside: Int
     @LeftOutEmpty public var linksInside: Int

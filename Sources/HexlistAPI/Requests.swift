@@ -1,7 +1,7 @@
 public import HexlistJSON
 public import HexlistModel
 
-/// The body of `POST /v1/peers/{peer}/trust`: the fingerprint or name that the user compared. Without a fingerprint, the path must have the
+/// The body of `POST /v1/peers/{peer}/trust`: the fingerprint and the name that the user saw. Without a fingerprint, the path must have the
 /// whole UUID.
 public struct TrustRequest: JSONShape, Sendable, Equatable {
     /// The whole fingerprint shown to the user. The request is refused if the peer has another fingerprint now.
@@ -19,9 +19,10 @@ public struct TrustRequest: JSONShape, Sendable, Equatable {
     }
 }
 
-/// The body of `POST /v1/peers/{peer}/takeover`.
+/// The body of `POST /v1/peers/{peer}/takeover`. The peer in the path replaces another one, which was the same machine before its
+/// reinstallation.
 public struct TakeoverRequest: JSONShape, Sendable, Equatable {
-    /// The PEER to replace.
+    /// The PEER that is replaced and forgotten.
     public var from: String
 
     private enum CodingKeys: String, RequestKey {
@@ -94,9 +95,9 @@ public struct UnreadPatch: JSONCoded, Sendable, Equatable {
         public init(hex: Int64, number: Int64) { (self.hex, self.number) = (hex, number) }
     }
 
-    /// The hexes, if the path does not have an id and `links` is `nil`.
+    /// The hexes to mark; `nil` if the path has the id of a hex, or if `links` is set.
     public var hexes: HexSelection?
-    /// The links, if no hexes are selected.
+    /// The links to mark; `nil` if hexes are marked.
     public var links: [Link]?
     public var unread: Bool
 
@@ -134,7 +135,7 @@ public struct UnreadPatch: JSONCoded, Sendable, Equatable {
 ///     {"ids":[1,2],"ranges":[[3,40]]}         hexes by id, hexes in ranges of ids, or both
 ///     {"from":PEER,"location"?:"held"}        the list of hexes from that peer
 ///     {"all":true,"location"?:"held"}         all hexes of a list
-///     … "newest"?:ID                          hexes that were in the list when this one was its newest
+///     … "newest"?:ID                          with "from" or "all": excludes hexes that arrived after this one
 public enum HexSelection: JSONCoded, Sendable, Equatable {
     /// Hexes by id, all of which must exist, and all existing hexes in ranges of ids.
     case ids([Int64], ranges: [ClosedRange<Int64>] = [])
@@ -193,8 +194,8 @@ public enum HexSelection: JSONCoded, Sendable, Equatable {
         }
     }
 
-    /// Converts the ranges, without empty ones, whose last id is below the first.
-    /// - Throws: `JSONFault` if a range is not two positive ids.
+    /// Converts pairs of a first and a last id to ranges. Omits empty ranges, whose last id is below the first.
+    /// - Throws: `JSONFault` if an element is not a pair of positive ids.
     private static func ranges(_ pairs: [[Int64]]) throws(JSONFault) -> [ClosedRange<Int64>] {
         var ranges: [ClosedRange<Int64>] = []
         for ends in pairs {

@@ -1,6 +1,6 @@
 public import HexlistJSON
 
-/// One peer of a roster: a line of `GET /v1/roster` and `POST /v1/roster`.
+/// One peer of a roster (the trust list): a line in the reply to `GET /v1/roster` and in the body of `POST /v1/roster`.
 public struct RosterPeer: JSONShape, Sendable, Equatable {
     public var uuid: String
     /// `localsend` for a device with LocalSend; `nil` for a Hexlist peer.
@@ -16,7 +16,7 @@ public struct RosterPeer: JSONShape, Sendable, Equatable {
     @LeftOutEmpty public var addresses: [String]
     /// The names of the groups that the peer is in.
     @LeftOutEmpty public var groups: [String]
-    /// The card of a trusted peer, in base64: the public keys for its mailboxes.
+    /// The card of a trusted peer, in base64. It has the public keys with which envelopes for the peer are encrypted.
     public var card: String?
 
     private enum CodingKeys: String, RequestKey {
@@ -42,7 +42,7 @@ public struct RosterPeer: JSONShape, Sendable, Equatable {
 /// The result of a roster import: `{"changed","unchanged","own","refused":[{"line","code","message"}]}`.
 public struct RosterImport: JSONShape, Sendable, Equatable {
     public var changed: Int
-    /// Number of peers that did not change.
+    /// Number of peers that were equal to the stored ones.
     public var unchanged: Int
     /// Number of entries for this machine, which are ignored.
     public var own: Int

@@ -1,28 +1,28 @@
 public import HexlistJSON
 public import HexlistModel
 
-/// A route for hexes to peers that are away, with its traffic since the start of the daemon.
+/// A route for hexes to peers that are away, with its state and with its traffic since the start of the daemon.
 public struct RouteView: JSONShape, Sendable, Equatable {
     public enum State: String, Sendable, CaseIterable {
         case working, failing
     }
 
     public var name: String
-    /// A folder, or the address of a broker without its password.
+    /// The path of the folder, or the URL of the MQTT broker without its password.
     public var place: String
     public var state: ForwardCompatibleEnum<State>
-    /// The reason why it does not work.
+    /// The reason why the route does not work; `nil` while it works.
     public var message: String?
     public var nextTryAt: Timestamp?
-    /// The peers with envelopes on the route that they have not confirmed.
+    /// The peers for which there are unconfirmed envelopes on the route.
     public var waiting: [RouteWaiting]
-    /// The last envelope that the route accepted.
+    /// The time at which the route last accepted an envelope.
     public var lastOut: Timestamp?
-    /// The last envelope of a trusted peer.
+    /// The time at which an envelope of a trusted peer was last read.
     public var lastIn: Timestamp?
-    /// Envelopes that were removed unopened, by reason.
+    /// The numbers of envelopes that were removed unopened, by reason.
     public var dropped: [RouteDropped]
-    /// A sentence about everything that is wrong with the route; `nil` if nothing is. May contain text of a peer: clean it before display.
+    /// A sentence with all problems of the route; `nil` if there are none. May contain text of a peer: clean it before display.
     public var problem: String?
 
     public init(
@@ -42,7 +42,7 @@ public struct RouteView: JSONShape, Sendable, Equatable {
     }
 }
 
-/// The envelopes for one peer that wait on a route.
+/// The number and total bytes of the unconfirmed envelopes for one peer on a route.
 public struct RouteWaiting: JSONShape, Sendable, Equatable {
     public var peer: PeerID
     @Inlined public var tag: PeerSummary?
@@ -69,11 +69,11 @@ public struct RouteDropped: JSONShape, Sendable, Equatable {
     }
 }
 
-/// The result of a test letter from this machine to itself.
+/// The result of a test of a route: this machine sent a letter to itself.
 public struct RouteTest: JSONShape, Sendable, Equatable {
-    /// The time of the round trip; `nil` if the test failed.
+    /// The time until the letter came back; `nil` if the test failed.
     public var milliseconds: Int?
-    /// The reason why it failed.
+    /// The reason why the test failed.
     public var message: String?
 
     public init(milliseconds: Int? = nil, message: String? = nil) {
@@ -82,10 +82,10 @@ public struct RouteTest: JSONShape, Sendable, Equatable {
     }
 }
 
-/// A route with a problem, in the status.
+/// A route with a problem, as listed in `StatusJSON`.
 public struct RouteProblem: JSONShape, Sendable, Equatable {
     public var route: String
-    /// May contain text of a peer: clean it before display.
+    /// The problem. May contain text of a peer: clean it before display.
     public var message: String
 
     public init(route: String, message: String) {

@@ -3,7 +3,7 @@ public import HexlistModel
 
 /// The text that a search matched. Text of a peer: clean it before display.
 public struct MatchJSON: JSONShape, Sendable, Equatable {
-    /// `description`, `linkDescription`, `url`, `sender`, `note` or `tags`.
+    /// The searched field: `description`, `linkDescription`, `url`, `sender`, `note` or `tags`.
     public var field: String
     /// The number of the link in which the match is, from 1; `nil` for texts of the hex.
     public var link: Int?
@@ -26,10 +26,10 @@ public struct MatchJSON: JSONShape, Sendable, Equatable {
     }
 }
 
-/// The outermost hex around a hex.
+/// The outermost of the hexes that contain a hex.
 public struct OutermostHexJSON: JSONShape, Sendable, Equatable {
     public var id: Int64
-    /// The text shown in lists. Text of a peer.
+    /// The text that represents the outermost hex in lists. Text of a peer: clean it before display.
     public var subject: String
 
     public init(id: Int64, subject: String) {
@@ -40,7 +40,7 @@ public struct OutermostHexJSON: JSONShape, Sendable, Equatable {
 
 /// An earlier hex in the inbox with a link to the same address.
 public struct EarlierLinkJSON: JSONShape, Sendable, Equatable {
-    /// The local id of the earlier hex.
+    /// The id of the earlier hex on this machine.
     public var hex: Int64
     public var receivedAt: Timestamp
     /// The proven sender of the earlier hex.
@@ -70,19 +70,19 @@ public struct ListedLinkJSON: JSONShape, Sendable, Equatable {
     public var note: String?
     /// The same as `dead` of `LinkJSON`.
     public var dead: DeadLinkJSON?
-    /// The local id of the link's hex, and the number of the link in it, from 1. `hexlist open` accepts these numbers.
+    /// The id of the link's hex on this machine, and the number of the link in that hex, from 1. `hexlist open` accepts these numbers.
     public var hex: Int64
     public var number: Int
     public var unread: Bool
     public var receivedAt: Timestamp
-    /// The proven sender.
+    /// The proven sender of the link's hex.
     public var peer: PeerID?
     @Inlined public var tag: PeerSummary?
-    /// The location of the hex, in the results of a search.
+    /// The location of the hex; set only in the results of a search.
     public var location: String?
-    /// The descriptions of the hexes around the link, from the topmost to the one that has the link, in the results of a search.
+    /// The descriptions of the hexes that contain the link, from the outermost to the link's own hex; set only in the results of a search.
     public var folders: [String]?
-    /// The text that a search matched.
+    /// The text that the search matched; `nil` in other lists.
     public var match: MatchJSON?
 
     public init(

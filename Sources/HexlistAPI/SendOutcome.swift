@@ -8,12 +8,12 @@ public struct SendOutcome: JSONCoded, Sendable, Equatable {
     public var peer: PeerID
     public var tag: PeerSummary?
     public var state: OutboxState
-    /// Whether an earlier send with the same key had created the row, so that this send added nothing.
+    /// Whether an earlier send with the same idempotency key had created the row, so that this send added nothing.
     public var earlier: Bool
-    /// The condition that the row waits for, as in `OutboxView`; set only if the send timed out before the outcome.
+    /// The condition that the row waits for, as in `OutboxView`; set only if the send timed out before it had an outcome.
     public var waitingFor: ForwardCompatibleEnum<OutboxWait>?
     public var nextAttemptAt: Timestamp?
-    /// The route on which the row was posted last, and the time; `nil` if it was not posted.
+    /// The name of the route on which the row was last posted, and the time of that; `nil` if it was never posted.
     public var via: String?
     public var postedAt: Timestamp?
     /// The reason why the peer refused the hex: an error code of the protocol.

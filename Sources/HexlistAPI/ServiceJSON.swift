@@ -23,7 +23,7 @@ public struct ServiceView: JSONShape, Sendable, Equatable {
     /// The UUID of the peer, for a service of a peer.
     public var uuid: PeerID?
     public var usable: Bool
-    /// The reason why the service cannot be used now, and advice (`hint`).
+    /// The reason why the service cannot be used now, and advice (`hint`); `nil` if it can be used.
     public var why: String?
     public var hint: String?
 
@@ -76,15 +76,15 @@ public struct FilePage: JSONShape, Sendable, Equatable {
     }
 }
 
-/// The body of `POST /v1/services/{service}/links`.
+/// The body of `POST /v1/services/{service}/links`, which makes links to files of a service.
 public struct LinkRequest: JSONShape, Sendable, Equatable {
     /// Paths in the service, with `/` between names.
     public var paths: [String]
     /// Seconds after which the links expire, if the service supports that.
     public var expire: Double?
-    /// Whether to revoke existing links instead.
+    /// Whether to revoke existing links instead of making new ones.
     public var revoke: Bool?
-    /// Whether to retry at once despite back-off.
+    /// Whether to send requests immediately, despite a back-off after earlier failures.
     public var force: Bool?
 
     private enum CodingKeys: String, RequestKey {
@@ -99,12 +99,12 @@ public struct LinkRequest: JSONShape, Sendable, Equatable {
     }
 }
 
-/// One line of the reply: the result for one path. Lines are not in the order of the paths.
+/// The result for one path of a `LinkRequest`. Results are not in the order of the paths.
 public struct LinkReply: JSONShape, Sendable, Equatable {
     public var path: String
     /// The link; `nil` if it could not be made, or was revoked.
     public var url: String?
-    /// The value of `service` in a LinkJM with this link.
+    /// The name of the web service, for the member `service` of a LinkJM with this link.
     public var service: String?
     /// The error: its code, a message and a hint.
     public var code: String?
@@ -125,7 +125,7 @@ public struct LinkReply: JSONShape, Sendable, Equatable {
     }
 }
 
-/// The last line of the reply.
+/// The numbers of links that were made and that failed, in the last line of the reply to a `LinkRequest`.
 public struct ServiceLinksSummary: JSONShape, Sendable, Equatable {
     public var made: Int
     public var failed: Int
@@ -136,7 +136,7 @@ public struct ServiceLinksSummary: JSONShape, Sendable, Equatable {
     }
 }
 
-/// One line of the reply to `POST /v1/services/{service}/links`.
+/// One line of the reply to a `LinkRequest` (`POST /v1/services/{service}/links`).
 public enum LinkLine: JSONCoded, Sendable, Equatable {
     /// `{"path":…}`
     case reply(LinkReply)

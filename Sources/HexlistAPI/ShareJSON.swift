@@ -9,7 +9,7 @@ public struct ShareView: JSONShape, Sendable, Equatable {
     public var hidden: Bool
     /// Whether every trusted peer may read the folder.
     public var toAll: Bool
-    /// The groups (without `@`) and the peers that may read the folder, unless all may.
+    /// The groups (without `@`) and the peers that may read the folder; empty with `toAll`.
     @LeftOutEmpty public var groups: [String]
     @LeftOutEmpty public var peers: [GroupMember]
     /// The reason why the folder cannot be read now; `nil` if it can.
@@ -26,7 +26,7 @@ public struct ShareView: JSONShape, Sendable, Equatable {
     }
 }
 
-/// The body of `POST /v1/shares`.
+/// The body of `POST /v1/shares`, which shares a folder.
 public struct ShareRequest: JSONShape, Sendable, Equatable {
     /// The absolute path of the folder.
     public var path: String
@@ -34,7 +34,7 @@ public struct ShareRequest: JSONShape, Sendable, Equatable {
     public var name: String?
     /// PEER and `@GROUP` arguments; defaults to every trusted peer.
     public var to: [String]?
-    /// Whether names that begin with a dot are shared too.
+    /// Whether entries with names that begin with a dot are shared too.
     public var hidden: Bool?
 
     private enum CodingKeys: String, RequestKey {

@@ -12,11 +12,11 @@ public struct StatusJSON: JSONShape, Sendable, Equatable {
     public var pid: Int
     public var port: Int
     public var uptimeSeconds: Int
-    /// The state of multicast DNS-SD.
+    /// The state of multicast DNS-SD through avahi-daemon.
     public var avahi: DiscoveryStatus
-    /// Whether the identity is used by this machine only; `nil` from an older daemon.
+    /// Whether this machine alone uses its identity; `nil` from an older daemon.
     public var identity: IdentityJSON?
-    /// Domains browsed by unicast DNS.
+    /// The domains that are browsed by unicast DNS, with the state of each.
     @LeftOutEmpty public var domains: [DomainStatus]
     /// Number of verified peers.
     public var peers: Int
@@ -42,10 +42,10 @@ public struct StatusJSON: JSONShape, Sendable, Equatable {
     public var search: SearchState?
     /// LocalSend; `nil` from an older daemon.
     public var localSend: LocalSendStatus?
-    /// Number of drop tokens, because of which the peer port answers plain HTTP; `nil` from an older daemon.
+    /// Number of drop tokens. While there are any, the peer port also answers plain HTTP. `nil` from an older daemon.
     public var drops: Int?
-    /// The number of envelopes in the folders of its routes that are sealed for its former identity, in the reply to a rotation; `nil`
-    /// otherwise.
+    /// Number of envelopes in the folders of routes that are encrypted for this machine's former identity, so that it cannot open them any
+    /// more. Set only in the reply to a rotation of the identity; `nil` if there are none.
     public var formerEnvelopes: Int?
 
     private enum CodingKeys: String, CodingKey {
@@ -93,7 +93,7 @@ public struct StatusJSON: JSONShape, Sendable, Equatable {
 
 /// The state of discovery, on the local links or in a domain.
 public enum DiscoveryState: String, Sendable {
-    /// Nothing has been reported yet.
+    /// Discovery has just started, and has not reported its state yet.
     case starting
     case running
     /// Peers are found, but this machine is not announced; for a domain, DNS answers without any peer.
@@ -103,10 +103,10 @@ public enum DiscoveryState: String, Sendable {
     case off
 }
 
-/// Discovery on the local links.
+/// The state of discovery on the local links (multicast DNS-SD).
 public struct DiscoveryStatus: JSONShape, Sendable, Equatable {
     public var state: ForwardCompatibleEnum<DiscoveryState>
-    /// The problem and advice; `nil` while it runs.
+    /// The problem and advice; `nil` while discovery runs.
     public var message: String?
 
     public init(state: DiscoveryState, message: String? = nil) {
@@ -119,7 +119,7 @@ public struct DiscoveryStatus: JSONShape, Sendable, Equatable {
 public struct LocalSendStatus: JSONShape, Sendable, Equatable {
     public enum State: String, Sendable {
         case running
-        /// Devices are found, but nothing is announced and no port is open.
+        /// Devices are found, but this machine is not announced to them, and its port for devices is closed.
         case hidden
         /// No port could be bound.
         case failed
@@ -129,13 +129,13 @@ public struct LocalSendStatus: JSONShape, Sendable, Equatable {
     public var state: ForwardCompatibleEnum<State>
     /// The TCP port for devices; `nil` if none is open.
     public var port: Int?
-    /// The reason why the port is not 53317, or the error.
+    /// The reason why the port is not 53317 or why no port could be bound; `nil` if neither applies.
     public var reason: String?
     /// The SHA-256 of this machine's certificate, its identity for devices.
     public var fingerprint: Fingerprint?
     /// The interfaces on which announcements are sent and received.
     @LeftOutEmpty public var interfaces: [String]
-    /// Whether the own announcement was received, which shows that multicast works.
+    /// Whether this machine received its own announcement, which shows that multicast works.
     public var hearsItself: Bool
 
     public init(
@@ -155,7 +155,7 @@ public struct LocalSendStatus: JSONShape, Sendable, Equatable {
 public struct DomainStatus: JSONShape, Sendable, Equatable {
     public var domain: String
     public var state: ForwardCompatibleEnum<DiscoveryState>
-    /// The problem; `nil` while it runs.
+    /// The problem; `nil` while DNS answers.
     public var message: String?
 
     public init(domain: String, state: DiscoveryState, message: String? = nil) {
@@ -165,7 +165,7 @@ public struct DomainStatus: JSONShape, Sendable, Equatable {
     }
 }
 
-/// Whether the identity is used by this machine only.
+/// Whether this machine alone uses its identity.
 public struct IdentityJSON: JSONShape, Sendable, Equatable {
     /// Unknown states of a newer daemon become `own`.
     public enum State: String, Sendable {
@@ -177,7 +177,7 @@ public struct IdentityJSON: JSONShape, Sendable, Equatable {
     }
 
     private var word: ForwardCompatibleEnum<State>
-    /// The problem and advice.
+    /// The problem and advice; `nil` for the state `own`.
     public var message: String?
 
     private enum CodingKeys: String, CodingKey {
@@ -195,7 +195,7 @@ public struct IdentityJSON: JSONShape, Sendable, Equatable {
 
 /// A hook that cannot run, or whose last run failed.
 public struct HookFault: JSONShape, Sendable, Equatable {
-    /// The name of the hook; absent if the problem is the folder.
+    /// The name of the hook; `nil` if the problem concerns the folder of hooks.
     public var hook: String?
     public var message: String
     /// The time of the failed run; `nil` if the hook cannot run at all.
@@ -207,11 +207,11 @@ public struct HookFault: JSONShape, Sendable, Equatable {
         self.at = at
     }
 
-    /// One line of text: `peer.up: it failed: …`, or only the message if the problem is the folder.
+    /// One line of text: `peer.up: it failed: …`, or only the message if the problem concerns the folder of hooks.
     public var text: String { hook.map { "\($0): \(message)" } ?? message }
 }
 
-/// The number of outbox rows in each state: `{"queued":2,…}`. Every state is a member, in the order of the enum.
+/// The number of outbox rows in each state: `{"queued":2,…}`. Has a member for every `OutboxState`, in the order of that enum.
 @propertyWrapper
 public struct OutboxCounts: JSONCoded, Sendable, Equatable {
     public var wrappedValue: [OutboxState: Int]

@@ -23,7 +23,7 @@ public struct Timestamp: Hashable, Comparable, Sendable, CustomStringConvertible
         return Timestamp(milliseconds: Int64(time.tv_sec) * 1_000 + Int64(time.tv_nsec) / 1_000_000)
     }
 
-    /// Parses exactly the format of `description`; `nil` for other text.
+    /// Parses a text in exactly the format of `description`; `nil` for other text.
     public init?(_ text: String) {
         let bytes = Array(text.utf8)
         guard bytes.count == 24 else { return nil }
@@ -46,7 +46,7 @@ public struct Timestamp: Hashable, Comparable, Sendable, CustomStringConvertible
         milliseconds = seconds * 1_000 + fraction
     }
 
-    /// The text, clamped to the years 0 … 9999.
+    /// The time as RFC 3339 text in UTC with milliseconds, clamped to the years 0 … 9999.
     public var description: String {
         let inside = min(max(milliseconds, -62_167_219_200_000), 253_402_300_799_999)
         let days = Timestamp.floor(inside, by: 86_400_000)
@@ -67,7 +67,7 @@ public struct Timestamp: Hashable, Comparable, Sendable, CustomStringConvertible
     }
 }
 
-/// A day of the proleptic Gregorian calendar. Years begin in March here, so that a leap day is the last day of its year.
+/// A day of the proleptic Gregorian calendar. Its conversions use years that begin in March, so that a leap day is the last day of a year.
 private struct CivilDate {
     var year: Int64
     var month: Int64

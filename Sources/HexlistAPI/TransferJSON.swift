@@ -4,7 +4,7 @@ public import HexlistModel
 /// The state of a transfer.
 public enum TransferStage: String, JSONWord, Sendable {
     case waiting, running
-    /// Paused after repeated failures of the source, and retried later.
+    /// The source has failed repeatedly, so the transfer pauses before its next attempt.
     case paused
     case done, failed, cancelled
 }
@@ -12,22 +12,23 @@ public enum TransferStage: String, JSONWord, Sendable {
 /// A transfer of a file to this machine.
 public struct TransferView: JSONShape, Sendable, Equatable {
     public var id: Int64
-    /// The hex that has the link. The hex may be deleted.
+    /// The id of the hex that has the link to the file. The hex may be deleted.
     public var hex: Int64?
     public var url: String
     public var peer: PeerID
     @Inlined public var tag: PeerSummary?
     /// The rclone remote from which the file is fetched; `peer` is then this machine.
     public var service: String?
-    /// The name of the file. Derived from text of a peer.
+    /// The name of the file. Derived from text of a peer: clean it before display.
     public var file: String
     public var folder: String
     public var state: ForwardCompatibleEnum<TransferStage>
-    /// The condition that the transfer waits for: `turn`, `peer`, `link`, `disk` or `source`; `nil` if it does not wait.
+    /// The condition that the transfer waits for: `turn` (a free slot), `peer` (it is away), `link` (the connection was lost), `disk` (it is
+    /// full) or `source` (it failed, and is retried soon); `nil` if the transfer does not wait.
     public var waitingFor: String?
     /// The time of the next attempt.
     public var until: Timestamp?
-    /// The reason for the last failure: a code, and a message as text.
+    /// The reason for the last failure: a code, and a message for the user.
     public var reason: String?
     public var message: String?
     public var bytes: Int64
@@ -60,26 +61,26 @@ public struct TransferView: JSONShape, Sendable, Equatable {
     public var label: PeerDisplayName { PeerDisplayName(peer, tag) }
 }
 
-/// The body of `POST /v1/transfers`: fetches the files of a hex, or a file or folder of a service.
+/// The body of `POST /v1/transfers`: the files of a hex to fetch, or a file or folder of a service.
 public struct TransferRequest: JSONShape, Sendable, Equatable {
     public var hex: Int64?
     /// Numbers of the hex's links, from 1. `nil` for all links, including those of the hexes inside, whose files go into subfolders.
     public var links: [Int]?
-    /// Whether to create a folder named after the hex, if more than one of its files is in no folder.
+    /// Whether to create a folder named after the hex for its files, if more than one of them is outside of its inner hexes.
     public var folder: Bool?
     /// The name of a service, and the path of a file or folder in it; used instead of a hex.
     public var service: String?
     public var path: String?
     /// The absolute path of the destination folder; required unless `cache` or `keep` is set.
     public var to: String?
-    /// Whether to fetch into the cache, and whether to keep the files there until the hex is deleted.
+    /// Whether to fetch into the cache, and whether to keep the files until the hex is deleted.
     public var cache: Bool?
     public var keep: Bool?
-    /// The umask of the caller; defaults to 18 (022).
+    /// The umask for new files and folders, usually that of the caller, as a decimal number; defaults to 18 (octal 022).
     public var umask: Int?
-    /// Whether to retry at once despite back-off.
+    /// Whether to start immediately, despite a back-off after earlier failures.
     public var force: Bool?
-    /// With `service`: seconds to wait for a peer that is away before its folder is listed.
+    /// Maximum seconds to wait for a peer that is away, before its folder is listed; used with `service` only.
     public var timeout: Double?
 
     private enum CodingKeys: String, RequestKey {
@@ -112,16 +113,16 @@ public struct TransferRequest: JSONShape, Sendable, Equatable {
 
 /// The reply to `POST /v1/transfers`.
 public struct TransferStart: JSONShape, Sendable, Equatable {
-    /// The first and last id of the new transfers, which are consecutive. If no transfer is new, the ids are those of the existing
-    /// transfers.
+    /// The first and last id of the new transfers, which are consecutive. If no transfer is new, the ids of existing transfers; `nil` if
+    /// there are none of them either.
     public var first: Int64?
     public var last: Int64?
-    /// Number of files that another transfer is fetching into that folder already.
+    /// Number of files that an existing transfer is fetching into the same folder.
     @EmptyIfMissing public var known: Int
     /// Number of links that do not point to a file of a peer.
     @EmptyIfMissing public var passedOver: Int
-    /// Number of files that are in the destination already, with the same name, size and time; and number of entries that cannot be
-    /// fetched.
+    /// Number of files that are in the destination already, with the same name, size and modification time; and number of entries that
+    /// cannot be fetched.
     @LeftOutEmpty public var present: Int
     @LeftOutEmpty public var leftOut: Int
 

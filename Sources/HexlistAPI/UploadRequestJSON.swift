@@ -11,7 +11,7 @@ public struct UploadRequestView: JSONShape, Sendable, Equatable {
     @Inlined public var tag: PeerSummary?
     /// Number of files.
     public var files: Int
-    /// The announced bytes of all files.
+    /// Total bytes of all files, as announced by the device.
     public var size: Int64
     /// The names of the first files, with their folders. Derived from text of a peer.
     public var names: [String]
