@@ -1,4 +1,4 @@
-/// A file of the page that `hexlist web` opens. The files in `Files` are compiled into the program.
+/// A file of a web page, with its URL path. The contents of all files are compiled into the program.
 public struct PageFile: Sendable {
     public let path: String
     public let mediaType: String
@@ -25,7 +25,7 @@ public struct PageFile: Sendable {
         PageFile(path: "/icon.svg", mediaType: "image/svg+xml", bytes: PackageResources.icon_svg),
     ]
 
-    /// The files of the page for guests.
+    /// The files of the page for guests (folder `Guest`).
     public static let guest = [
         PageFile(path: "/", mediaType: "text/html; charset=utf-8", bytes: PackageResources.guest_html),
         PageFile(path: "/guest.css", mediaType: "text/css; charset=utf-8", bytes: PackageResources.guest_css),

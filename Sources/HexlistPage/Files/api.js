@@ -1,6 +1,6 @@
-// Sends requests to the local API. The token of this page is kept in memory only.
+// Sends requests to the local API. `token` authorises them, and `proof` is compared to recognise the daemon. Both are kept in memory only.
 let token = '', proof = '';
-// Whether the event stream is connected. Requests wait until it is: if the daemon ended, another program may have taken its port.
+// Whether the event stream is connected. Requests wait for that, at most 3 s: if the daemon ended, another program may have its port.
 let isConnected = true;
 /** `resolve` functions of the requests that wait for the event stream. */
 const waiting = [];
@@ -25,8 +25,8 @@ export function faultOf(error) {
 }
 
 /**
- * Exchanges a secret for a token: the secret in the address or, after a reload, the stored one. Returns the rest of the address, which
- * names a section and an item.
+ * Exchanges a secret for a token: the secret in the hash of the address or, after a reload, the one in the session storage. Returns the
+ * rest of the hash, `SECTION/ITEM`.
  */
 async function begin() {
   const [first, ...rest] = location.hash.slice(1).split('/'), given = /^[0-9a-f]{64}$/.test(first);
@@ -40,7 +40,7 @@ async function begin() {
   return (given ? rest : [first, ...rest]).join('/');
 }
 
-/** Calls `online` with each line of a reply, parsed, as it arrives. Returns the last line. */
+/** Calls `online` with the parsed JSON of each line of a reply, as soon as the line arrives. Returns the text of the last line. */
 async function readLines(body, online) {
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();
   for (let text = '', last = ''; ;) {
@@ -52,7 +52,13 @@ async function readLines(body, online) {
   }
 }
 
-/** Sends one request, with JSON or a file as its body, and returns the reply. Throws a Fault. @param isBinary whether the reply is an ArrayBuffer */
+/**
+ * Sends one request, with JSON or a file as its body, and returns the reply. Throws a Fault if the request fails.
+ * @param isRetry whether this call repeats a failed request
+ * @param isBinary whether to return the body as an ArrayBuffer
+ * @param online called with each line of the reply, parsed, as it arrives
+ * @param read parses the text of the reply
+ */
 export async function call(method, path, body, { signal, keepalive, isRetry, isBinary, online, read = JSON.parse } = {}) {
   const isFile = body instanceof Blob;
   const noReply = isFile ? { message: `${body.name} could not be copied: it cannot be read, or Hexlist stopped answering.` } : { message: 'Hexlist is not answering.', hint: 'Is hexlistd running?' };
@@ -79,7 +85,7 @@ export async function call(method, path, body, { signal, keepalive, isRetry, isB
   return value;
 }
 
-/** Sends a request whose reply is a stream of lines. Returns the last line, or throws a Fault if it is an error. @param online called with each line */
+/** Sends a request whose reply is a stream of lines of JSON. Returns the last line, parsed; throws a Fault if that line is an error. */
 export async function callLines(path, body, options) {
   const result = await call('POST', path, body, { ...options, read: (text) => JSON.parse(text.trim().split('\n').at(-1)) });
   if (result.error) throw new Fault(result.error, 200);
@@ -99,8 +105,9 @@ const visible = () => document.hidden
 const hex = (bytes) => Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
 
 /**
- * Checks that the program at the port is the daemon that gave the token, before the token is sent to it again: after a stop of the daemon any
- * user of the machine may have taken the port. Returns null if nothing answers. Throws a Fault with status 403 for another program.
+ * Checks, before the token is sent again, that the program at the port is the daemon that issued it: after the daemon has stopped, a
+ * program of another user may have taken the port. Returns true, or null if nothing answers. Throws a Fault with status 403 for another
+ * program.
  */
 async function checkProof() {
   const nonce = hex(crypto.getRandomValues(new Uint8Array(32))), encoder = new TextEncoder();
@@ -116,8 +123,8 @@ async function checkProof() {
 let hasConnected = false;
 
 /**
- * Opens the event stream and yields `[name, JSON]` until it ends. Leaving the loop closes the connection.
- * Throws a Fault with status 403 if the page has expired.
+ * Opens the event stream, and yields `[name, data]` for each event until the stream ends; `data` is JSON text. If the caller leaves its
+ * loop, the connection is closed. Throws a Fault with status 403 if the page has expired.
  */
 async function* events() {
   const abort = new AbortController();
@@ -152,7 +159,7 @@ async function* events() {
   }
 }
 
-/** Runs an event handler. If it fails, the error is logged and shown (`main.js`), and the event stream continues. */
+/** Calls an event handler. If it throws, the error is logged and shown (`main.js`), and the event stream continues. */
 function handle(handler) {
   try {
     handler();
@@ -161,10 +168,15 @@ function handle(handler) {
   }
 }
 
-/** Pauses between connections of the event stream, in milliseconds: doubled each time, and reset after a stream that lasted `longest`. */
+/**
+ * Pauses before the event stream is opened again, in milliseconds. The pause doubles up to `longest`; a stream that lasted `longest` resets
+ * it.
+ */
 const backoff = { first: 500, longest: 10000 };
 
-/** Follows the event stream until the page expires, and reconnects as needed. Calls `onstate` with 'connected', 'lost' or 'expired'. */
+/**
+ * Follows the event stream until the page expires, and reconnects after failures. Calls `onstate` with 'connected', 'lost' or 'expired'.
+ */
 export async function follow(onevent, onstate) {
   for (let pause = backoff.first; ; pause = Math.min(pause * 2, backoff.longest)) {
     const opened = performance.now();
@@ -186,6 +198,9 @@ export async function follow(onevent, onstate) {
   }
 }
 
-/** Resolves to the section to show, once there is a token. Begins while the other scripts are loading; `main.js` handles its error. */
+/**
+ * Resolves to the address `SECTION/ITEM` to show, once there is a token. Begins while other scripts are loading; `main.js` handles its
+ * error.
+ */
 export const session = begin();
 session.catch(() => {});

@@ -7,7 +7,7 @@ import { subject, sizes } from './hexes.js';
 import { rowSentence } from './outbox.js';
 
 const colors = [['', 'None'], ['#3366cc', 'Blue'], ['#1f9d8b', 'Teal'], ['#6b9a2f', 'Green'], ['#d9a21b', 'Amber'], ['#d2603a', 'Orange'], ['#b5487f', 'Rose'], ['#7a5bc7', 'Violet']];
-/** Maximum bytes of an uploaded file; the limit of `POST /v1/uploads`. */
+/** Maximum bytes of an uploaded file: 4 GiB, the limit of `POST /v1/uploads`. */
 const largestFile = 4 * 2 ** 30;
 
 /** Returns the links {url, linkDescription} in dropped or pasted data. */
@@ -18,7 +18,7 @@ export function linksIn(data) {
     const name = clean(text);
     links.push(name && name !== url ? { url, linkDescription: name.slice(0, 500) } : { url });
   };
-  // The HTML is parsed into a document that is never shown, so that it loads and runs nothing.
+  // The HTML is parsed into a document that is never shown. A browser loads and runs nothing for such a document.
   const page = data.getData('text/html');
   if (page) for (const anchor of new DOMParser().parseFromString(page, 'text/html').querySelectorAll('a[href]')) add(anchor.getAttribute('href'), anchor.textContent);
   const pairs = data.getData('text/x-moz-url').split('\n');
@@ -29,13 +29,13 @@ export function linksIn(data) {
 }
 
 const lines = (text) => text.split(/\r?\n/).map((line) => line.trim()).filter(Boolean);
-/** Returns the link of a line `URL text`. A host without a scheme gets `https://`. */
+/** Returns the link of a line `URL text`; null if the line does not begin with a link. A host without a scheme gets `https://`. */
 function linkOf(line) {
   const [, first, rest] = /^(\S+)\s*(.*)$/.exec(line);
   const url = /^[a-z][a-z0-9+.-]*:/i.test(first) ? first : /^[^\s/]+\.[^\s/]{2,}(\/|$)/.test(first) ? `https://${first}` : null;
   return url && { url, ...(rest && { linkDescription: rest }) };
 }
-/** Returns the links of a line. Each further `scheme://` starts another link, as in `hexlist send`. */
+/** Returns the links of a line. As in `hexlist send`, each word that begins with `scheme://` starts another link. */
 function linksOfLine(line) {
   const links = [];
   for (const word of line.split(/\s+/)) {
@@ -53,8 +53,8 @@ function contentOf(text) {
 const lineOf = (link) => [link.url, clean(link.linkDescription)].filter(Boolean).join(' ').trim();
 
 /**
- * Returns the links of edited lines, in the form of `PATCH /v1/mine/{id}`. Unchanged links refer to the old ones by `from`, counted from 1,
- * so that they keep their unknown members. Returns `null` if a line has no link.
+ * Returns the links of edited lines, in the form of `PATCH /v1/mine/{id}`, with null for each line without a link. A line that equals one
+ * of the links in `old`, or has its URL, refers to it by `from`, counted from 1: this link keeps its unknown members.
  */
 function linksOf(text, old = []) {
   const known = new Map(), take = (key) => known.get(key)?.shift();
@@ -78,25 +78,27 @@ export function filesIn(data) {
   return { files: files.map((item) => item.getAsFile()).filter(Boolean), folders: items.length - files.length };
 }
 
-/** The open dialog, if any. */
+/** The open compose dialog as {element, add, drawPeople}; null if it is closed. */
 let current = null;
 
-/** The draft of a new hex, which survives a reload: {title, text, color, to, isOpen}. Files cannot be kept. */
+/**
+ * The draft of a new hex in the session storage, which survives a reload: {title, text, color, to, isOpen}. Chosen files cannot be stored.
+ */
 const draft = {
   read: () => JSON.parse(sessionStorage.getItem('draft') ?? 'null'),
   write: (value) => sessionStorage.setItem('draft', JSON.stringify(value)),
   remove: () => sessionStorage.removeItem('draft'),
 };
-/** Opens the draft again if it was open before a reload. */
+/** Opens the compose dialog with the draft, if it was open before a reload. */
 export const restoreDraft = () => { if (draft.read()?.isOpen) compose(); };
 
 /**
  * Opens the compose dialog, or adds to the one that is open.
  * @param to a preselected peer
  * @param hex a hex to forward
- * @param into the folder of My Hexlist for a new hex; null for the top level
+ * @param into the id of the folder of My Hexlist that gets the new hex; null for the top level; undefined to send the hex
  * @param edit a hex of My Hexlist to edit
- * @param local a draft of the daemon: files of this machine, named by `hexlist web --send`
+ * @param local a draft in the daemon: files of this machine that were named by `hexlist web --send`
  */
 export function compose({ to, hex, into, edit, local, links = [], dropped } = {}) {
   if (current) { current.add(links, dropped); return; }
@@ -113,7 +115,7 @@ export function compose({ to, hex, into, edit, local, links = [], dropped } = {}
     return pick;
   });
 
-  /** Links to files of shares, which are shown by their names. */
+  /** The added links to files of shares. They are shown by the names of the files. */
   const attached = [];
   const chooser = h('input', { type: 'file', multiple: true, hidden: true, onchange: () => { addFiles([...chooser.files]); chooser.value = ''; } });
   const list = h('div.chips');
@@ -166,7 +168,7 @@ export function compose({ to, hex, into, edit, local, links = [], dropped } = {}
     if (!targets.length) people.replaceChildren(h('p', 'No one to send to yet. ', button('Pair a machine', () => { current.element.close(); app.go('peers'); }, '.link')));
   };
 
-  /** Uploads the chosen files, except those uploaded before for the same recipients. Returns the links to all files. */
+  /** Uploads the chosen files, except those that were uploaded for the same recipients before. Returns the links to all chosen files. */
   async function uploaded() {
     const to = [...chosen.keys()], key = to.join();
     for (const [file, given] of files) {
@@ -256,7 +258,7 @@ export function compose({ to, hex, into, edit, local, links = [], dropped } = {}
 /** Redraws the recipients when peers or groups change. */
 export const peersChanged = () => { if (current && !current.element.contains(document.activeElement?.closest('.chip'))) current.drawPeople(); };
 
-/** Shows the result of a send. A peer that received a hex with files still has to download the files from this machine. */
+/** Shows the result of a send. The text differs for a hex with files, because the receiver still has to download them from this machine. */
 function showResult(items) {
   const received = items.filter((row) => row.state === 'stored'), waiting = items.length - received.length;
   if (!waiting) {

@@ -1,10 +1,10 @@
-// Creates elements and formats texts. Text of peers only becomes text nodes, after `clean` has removed characters that reorder or hide
-// text.
+// Creates elements and formats texts. Text of peers is inserted as text nodes only, after `clean` has replaced the characters that reorder
+// or hide text.
 import { call, faultOf } from './api.js';
 
 /**
- * Creates an element: h('a.name', {href, onclick}, child…). Members of the object are attributes (`true`: an empty one, null: none) or, if
- * their name begins with `on`, listeners.
+ * Creates an element: h('a.class', {href, onclick}, child…). Members of the object whose names begin with `on` are event listeners; the
+ * others are attributes. The value true gives an empty attribute; null, undefined and false give none.
  */
 export function h(tag, ...children) {
   const attributes = children[0]?.constructor === Object ? children.shift() : {};
@@ -22,7 +22,8 @@ export function h(tag, ...children) {
 }
 
 /**
- * Replaces the children of an element, unless they are equal to the new ones: a click needs the same element at mouse-down and mouse-up.
+ * Replaces the children of an element. If all of them are equal to the new ones, they stay, because a click needs the same element at
+ * mouse-down and mouse-up.
  */
 export function setChildren(element, ...children) {
   const made = element.cloneNode(false);
@@ -58,7 +59,7 @@ export function icon(name, kind = '') {
   return svg;
 }
 
-/** Returns the hexagon icon of a hex, in its colour. */
+/** Returns a hexagon as the icon of a hex, in the colour of the hex. */
 export function mark(color, kind = '') {
   const svg = icon('hex', `mark ${kind}`);
   setMark(svg, color);
@@ -76,16 +77,16 @@ const hidden = /(?![\u200c\u200d\ufe00-\ufe0f\u{e0100}-\u{e01ef}])[\p{Cc}\p{Cf}\
 export const clean = (text) => String(text ?? '').replace(/[\s\u2028\u2029]+/g, ' ').trim().replace(hidden, '\ufffd');
 /** Like `clean`, but keeps line breaks. */
 export const cleanLines = (text) => String(text ?? '').split(/\r\n|[\n\r\u2028\u2029]/).map(clean).join('\n').trim();
-/**
- * Returns an element with text of a peer for use within a sentence. It is isolated, so that its direction does not affect the text around
- * it.
- */
+/** Returns a `bdi` element with text of a peer, for use within a sentence: the direction of its text does not affect the text around it. */
 export const peerText = (text) => h('bdi', clean(text));
 
-/** Returns whether a sender proved a key: guests and drop tokens have none, so they cannot be trusted or blocked. */
+/** Whether a sender with this trust has proved a key. Guests and drop tokens have no key, so they cannot be trusted or blocked. */
 export const hasKey = (trust) => !['guest', 'drop'].includes(trust);
 
-/** Returns the label of a peer, or of the peer of a row: its alias, or its name with 8 digits of its UUID, because names are not unique. */
+/**
+ * Returns the display name of a peer, or of the peer of a row: its alias or, because names are not unique, its name with 8 digits of its
+ * UUID.
+ */
 export function label({ uuid, peer, name, alias, trust }) {
   uuid ??= peer;
   if (!hasKey(trust)) return `${clean(name)} (${trust})`; // the name of a guest has its address
@@ -95,7 +96,7 @@ export function label({ uuid, peer, name, alias, trust }) {
 
 export const peerName = (peer) => peerText(label(peer));
 
-/** Makes a list row of an icon and two lines. If a line is too long, its first part is cut off. */
+/** Makes a list row of an icon and two lines of several parts. If a line is too long, its first part is shortened with an ellipsis. */
 export const twoLines = (sign, ...lines) => h('div.row', sign, h('div.lines', lines.map((line) => h('div.line', line))));
 /** Makes the header of a detail pane. */
 export const head = (sign, title, under, ...more) => h('div.head', sign, h('div', h('h2', { dir: 'auto' }, title), h('p.faint', under), more));
@@ -115,7 +116,7 @@ const clock = new Intl.DateTimeFormat(undefined, { timeStyle: 'short' });
 const week = new Intl.DateTimeFormat(undefined, { weekday: 'short' });
 const whole = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' });
 let [today, todayIs] = [0, 0];
-/** Formats a point in time: the time of day for today, the weekday for the last six days, otherwise the date. */
+/** Formats an RFC 3339 time: the time of day for today, the weekday for the last six days, otherwise the date. */
 export function when(text) {
   const time = new Date(text), now = Date.now();
   if (now - todayIs > 30000) [today, todayIs] = [new Date(now).setHours(0, 0, 0, 0), now];
@@ -138,7 +139,10 @@ export function toast(text, { action, onaction, time = 5000 } = {}) {
   return end;
 }
 
-/** Copies a text of a peer to the clipboard. Each of its lines is cleaned, because a control character in it might run a command when it is pasted into a terminal. */
+/**
+ * Copies text of a peer to the clipboard. Its lines are cleaned, because a control character could run a command in a terminal into which
+ * it is pasted.
+ */
 export function copy(text) {
   return navigator.clipboard.writeText(cleanLines(text)).then(() => toast('Copied.'), () => toast('The browser does not allow copying.'));
 }
@@ -157,7 +161,7 @@ export function dialog(title, build, kind = '') {
   return element;
 }
 
-/** Moves the messages into the topmost open dialog. A modal dialog covers everything outside it and makes it inert. */
+/** Moves the toast messages into the topmost open dialog. A modal dialog covers the elements outside it and makes them inert. */
 function placeToasts() {
   const open = [...document.querySelectorAll('dialog[open]')].at(-1);
   (open ?? document.body).append(document.getElementById('toasts'));
@@ -176,10 +180,12 @@ export function confirmed(title, text, yes) {
 export const button = (text, onclick, kind = '', attributes = {}) => h(`button${kind}`, { onclick, ...attributes }, text);
 export const buttons = (...children) => h('div.buttons', children);
 export const field = (name, ...content) => h('div.field', h('span', name), content);
-/** Makes a segmented control. `choices` are pairs of a value and its label. */
+/**
+ * Makes a segmented control. `choices` are pairs of a value and its label, `now` is the chosen value, and `choose(value)` handles a click.
+ */
 export const choice = (choices, now, choose) => h('div.choice', { role: 'group', 'aria-label': 'Choice' },
   choices.map(([value, text]) => button(text, () => choose(value), '', { 'aria-pressed': String(value === now) })));
-/** Makes a segmented control that keeps the choice in its `value`; without an `element` if there is only one. */
+/** Makes a segmented control that stores the chosen value in its `value`. Its `element` is false if there is only one choice. */
 export function selector(choices, value) {
   const control = { value, element: choices.length > 1 && h('div') };
   const draw = () => control.element.replaceChildren(choice(choices, control.value, (chosen) => { control.value = chosen; draw(); }));
@@ -187,21 +193,21 @@ export function selector(choices, value) {
   return control;
 }
 
-/** Shows the error of a request; does nothing for null. */
+/** Shows a Fault as a toast message; does nothing for null, the result of `faultOf` for a cancelled request. */
 export function showFault(fault) {
   if (fault) toast([fault.message, fault.hint].filter(Boolean).join(' '), { time: 9000 });
 }
 
 let bugShown;
-/** Shows an unexpected error of these scripts, in place of the previous one. The console logs all of them. */
+/** Shows an unexpected error of these scripts, in place of the previous one. The console has all of them. */
 export function showBug(error) {
   bugShown?.();
   bugShown = toast(`This page ran into an error: ${clean(error?.message ?? error)}`, { action: 'Reload', onaction: () => location.reload(), time: 20000 });
 }
 
 /**
- * Sends a request that the user has caused, and shows its error, or the text `done`. Returns the reply (true if it is empty), or null after
- * an error.
+ * Sends a request for an action of the user. Shows the text `done` after success, or the error. Returns the reply (true if it is empty), or
+ * null after an error.
  */
 export async function ask(method, path, body, done) {
   try {

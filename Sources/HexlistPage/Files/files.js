@@ -1,24 +1,26 @@
-// Saves files of peers into the download folder, and shows the progress. The daemon transfers the files, and reports it in `transfers`
-// events.
+// Saves files of peers into the download folder, and shows the progress. The daemon transfers the files, and sends `transfers` events about
+// the progress.
 import { call, faultOf, query } from './api.js';
 import { h, icon, clean, peerText, bytesText, count, label, button, ask, toast, showFault, setChildren } from './dom.js';
 import { isImage, thumbnail } from './images.js';
 import { app } from './main.js';
 
-/** Maximum number of open transfers in an event; the same as in `PageRoutes`. */
+/** Maximum number of open transfers in a `transfers` event; equals `PageSource.maximumTransfers` of the daemon. */
 const eventLimit = 100;
 /** The last known state of the transfers this page has seen, by the URL of the file. */
 const transfers = new Map();
 /** Ids of transfers that were started for a single file. */
 const singles = new Set();
-/** Batches: transfers that were started together, as {first, last, hex, summary, isDone}, by the id of the hex, or `SERVICE:PATH`. */
+/**
+ * Batches of transfers that were started together, as {first, last, hex, summary, isDone}. The key is the id of the hex, or `SERVICE:PATH`.
+ */
 const batches = new Map();
-/** Functions that redraw the files on screen, by their element. */
+/** The functions that redraw elements with files, by element. */
 const views = new Map();
 
 export const isFile = (link) => link.url.startsWith('hexlist:');
 const isOpen = (transfer) => ['waiting', 'running', 'paused'].includes(transfer.state);
-/** Whether a file is in the cache only. It can be opened, but was not saved into the download folder. */
+/** Whether the file of a transfer is in the cache, and not in the download folder. Such a file can be opened. */
 const isCached = (transfer) => /\/[0-9a-f]{64}$/.test(transfer.folder ?? '');
 const isSaved = (transfer) => transfer?.state === 'done' && !isCached(transfer);
 const folderName = (transfer) => clean(transfer.folder?.split('/').findLast(Boolean)) || 'the download folder';
@@ -32,9 +34,9 @@ export function fileSizes(hex, extra = hex.extra) {
 /** Returns the URLs of all files in a hex and its folders. */
 const fileURLs = (hex) => [...(hex.links ?? []).filter(isFile).map((link) => link.url), ...(hex.children ?? []).flatMap(fileURLs)];
 
-/** Maximum number of folders of a hex whose transfers are read. */
+/** Maximum number of hexes, a hex and its folders, whose transfers are read: there is one request for each. */
 const readFolders = 30;
-/** Reads the transfers of a hex and its folders, which may have ended before this page was opened. */
+/** Reads the transfers of a hex and its folders, including those that ended before this page was opened. */
 async function readTransfers(hex) {
   const ids = (hex) => fileURLs(hex).length ? [hex.id, ...(hex.children ?? []).flatMap(ids)] : [];
   const pages = await Promise.all(ids(hex).slice(0, readFolders).map((id) => call('GET', `/v1/transfers${query({ hex: id, limit: 1000 })}`).catch((error) => { faultOf(error); })));
@@ -45,16 +47,16 @@ async function readTransfers(hex) {
   draw();
 }
 
-/** Reads the transfers of the hex in the detail pane. */
+/** Records that the detail pane shows a hex, and reads its transfers. */
 export function showTransfers(hex) {
   shown = fileURLs(hex).length ? hex : null;
   readTransfers(hex);
 }
 
-/** Types of files, by name, that *Open* opens; the daemon also checks the content (`OpenableFile`). */
+/** Matches the names of files that have a button *Open*. The daemon also checks the type and the content (`OpenableFile`). */
 const openable = /\.(png|jpe?g|gif|webp|avif|heic|tiff?|bmp|mp3|ogg|oga|opus|flac|m4a|wav|mp4|m4v|mov|mkv|webm|ogv|avi|pdf|txt|md|log)$/i;
 
-/** Opens a received file, or shows it in its folder. A file that was moved can be saved again. */
+/** Opens a received file, or shows it in its folder. A file that no longer exists can be saved again. @param how `open` or `show` */
 async function useFile(transfer, how) {
   try {
     await call('POST', `/v1/transfers/${transfer.id}/${how}`);
@@ -70,16 +72,16 @@ function draw() {
   for (const [element, update] of views) if (element.isConnected) update(); else views.delete(element);
 }
 
-/** Shows an element that `update` redraws whenever transfers change. */
+/** Calls `update`, which draws the contents of an element, now and whenever transfers change. Returns the element. */
 function live(element, update) {
   views.set(element, update);
   update();
   return element;
 }
 
-/** The newest open transfers, from the last `transfers` event. */
+/** The open transfers in the last `transfers` event, newest first. */
 let listed = [];
-/** The hex in the detail pane, if it has files. */
+/** The hex that the detail pane shows; null if it has no files. */
 let shown = null;
 /** Whether files of a peer are saved automatically. */
 const savesFrom = (uuid) => app.peers?.some((peer) => peer.uuid === uuid && peer.fetchLimit);
@@ -87,7 +89,7 @@ const savesFrom = (uuid) => app.peers?.some((peer) => peer.uuid === uuid && peer
 const automatic = new Set();
 const isAutomatic = ({ id, hex, peer }) => hex && savesFrom(peer) && !singles.has(id) && ![...batches.values()].some(({ first, last }) => id >= first && id <= last);
 
-/** Returns the number of files of a hex that are being saved. */
+/** Returns the number of open transfers of files of a hex. */
 export const savingOf = (hex) => listed.filter((transfer) => transfer.hex === hex.id).length;
 
 /** Handles a `transfers` event, which has the open transfers, newest first. */
@@ -125,7 +127,7 @@ async function readEnded({ id, url }) {
   draw();
 }
 
-/** Shows that the files of a hex were saved automatically, once none of its transfers is open. */
+/** Shows a message that the files of a hex were saved automatically; does nothing while transfers of the hex are open. */
 async function readAutomatic({ hex }) {
   if (savingOf({ id: hex })) return;
   const items = (await call('GET', `/v1/transfers${query({ hex, limit: 1000 })}`).catch((error) => { faultOf(error); }))?.items ?? [];
@@ -134,7 +136,7 @@ async function readAutomatic({ hex }) {
   if (shown?.id === hex) readTransfers(shown);
 }
 
-/** Reads the totals of a batch. There is one request at a time; it is repeated if the batch changed meanwhile. */
+/** Reads the totals of a batch, with one request at a time. If this is called during a request, the request is repeated after it. */
 async function readBatch(id, batch) {
   batch.isStale = batch.isReading;
   if (batch.isReading) return;
@@ -183,7 +185,10 @@ export async function saveFrom(service, path) {
   begin(`${service}:${path}`, start);
 }
 
-/** Makes the progress bar of a batch with *Cancel*; an element without children if the batch is not running. @param id of the batch */
+/**
+ * Makes the progress bar of a batch with a button *Cancel*. The element is empty while no such batch is running.
+ * @param id the key of the batch
+ */
 export function batchBar(id) {
   const element = h('div.save-all');
   return live(element, () => {
@@ -200,7 +205,7 @@ async function saveAll(hex) {
   begin(hex.id, start, hex);
 }
 
-/** Follows the transfers that a request has started, as a batch. @param hex the hex with the files, if any */
+/** Adds a batch for the transfers that a request has started. @param id the key of the batch @param hex the hex with the files, if any */
 function begin(id, { first, last }, hex) {
   const batch = { first, last, hex, summary: { running: 0, soon: 1, waiting: 0, done: 0, failed: 0, cancelled: 0, bytes: 0, size: 0 } };
   batches.set(id, batch);
@@ -208,7 +213,7 @@ function begin(id, { first, last }, hex) {
   readBatch(id, batch);
 }
 
-/** Shows the progress of a batch in an element. The elements stay while it runs, because a click needs the same button all the time. */
+/** Draws the progress of a batch. Its bar and button are made once, because a click needs the same element at mouse-down and mouse-up. */
 function drawProgress(element, batch) {
   if (element.batch !== batch) element.replaceChildren(h('progress', { 'aria-label': 'Saving files' }), h('span.faint'), button('Cancel', () => cancelBatch(batch)));
   element.batch = batch;
@@ -217,7 +222,7 @@ function drawProgress(element, batch) {
   text.textContent = `${done} of ${count(all, 'file')} · ${bytesText(bytes)} of ${bytesText(size)}${waiting && !running ? ' · waiting for the sender' : ''}`;
 }
 
-/** Cancels the open transfers of a batch, page by page, because cancelled transfers leave the list. */
+/** Cancels the open transfers of a batch. They are listed in pages, and a cancelled transfer leaves the list. */
 async function cancelBatch({ first, last }) {
   for (let after; ;) {
     const page = await ask('GET', `/v1/transfers${query({ state: ['waiting', 'running', 'paused'], limit: 200, after })}`);
@@ -229,8 +234,9 @@ async function cancelBatch({ first, last }) {
 }
 
 /**
- * Makes the *Save all* button, the progress of the batch, or the folder of the saved files; null for a hex without files.
- * @param extra unknown members of the hex, which contain the sizes
+ * Makes an element with the button *Save all*, with the progress of the batch, or with the folder of the saved files. Returns null for a
+ * hex without files, and for a folder with a single file.
+ * @param extra the unknown members of the hex, which contain the sizes of files
  * @param isFolder whether the hex is a folder in another one
  */
 export function saveAllBar(hex, extra = hex.extra, isFolder = false) {
@@ -265,7 +271,7 @@ function stateText(transfer) {
 /**
  * Makes the row of a file.
  * @param size in bytes, if known
- * @param canSave whether the file can be saved
+ * @param canSaveFiles whether the row has buttons to save and open the file
  * @param isTrusted whether the sender is trusted, so that an image has a thumbnail
  */
 export function fileItem(hex, index, link, size, { canSaveFiles: canSave, isTrusted }) {

@@ -7,12 +7,12 @@ import { app } from './main.js';
 import { compose } from './compose.js';
 import { trustDialog, fingerprint } from './peers.js';
 
-/** Deletions that can still be undone, by the id of the hex. `commit` deletes the hex now, `undo` keeps it. */
+/** The deletions that can still be undone, by the id of the hex. `commit` deletes the hex immediately; `undo` keeps it. */
 const deletions = new Map();
 export const isBeingDeleted = (hex) => deletions.has(hex.id);
 addEventListener('pagehide', () => { for (const { commit } of [...deletions.values()]) commit(true); });
 
-/** Deletes hexes after ten seconds, unless the user presses Undo before. `restore` puts their rows back into the list. */
+/** Deletes hexes after ten seconds, unless the user presses *Undo* before that. `restore` puts their rows back into the list. */
 export function deleteLater(hexes, restore) {
   const timer = setTimeout(() => commit(), 10000);
   const close = () => { clearTimeout(timer); closeToast(); return hexes.filter(({ id }) => deletions.delete(id)).length > 0; };
@@ -37,12 +37,15 @@ const sender = (hex) => hex.peerUUID
   ? { uuid: hex.peerUUID, name: hex.peerName, alias: hex.peerAlias, trust: hex.trust }
   : { uuid: hex.senderUUID, name: hex.senderName, alias: hex.senderAlias };
 export const subject = (hex) => clean(hex.subject ?? hex.description) || 'Untitled';
-/** Returns the description if it is short enough for a title, otherwise the subject. */
+/**
+ * Returns the title of a hex in the detail pane: its description (of a text, the first line) if at most 200 characters, otherwise its
+ * subject.
+ */
 export function title(hex) {
   const text = clean(isText(hex) ? cleanLines(hex.description).split('\n')[0] : hex.description);
   return text && text.length <= 200 ? text : subject(hex);
 }
-/** Returns the numbers of links, files and folders in a hex with all its folders, and of its own links. */
+/** Counts the contents of a hex: `links`, `files` and `folders` at all levels, and `own`, the links of the hex itself. */
 export function counts(hex) {
   const own = hex.links?.length ?? hex.linkCount ?? 0;
   if (!hex.links) return { own, links: own + (hex.linksInside ?? 0), files: 0, folders: hex.hexesInside ?? 0 };
@@ -54,7 +57,7 @@ export function counts(hex) {
   }
   return sum;
 }
-/** Describes the contents of a hex with all its folders, and how many links are in none of them. */
+/** Describes the contents of a hex, as `12 links (3 outside folders) · 2 files · 1 folder`, or as `text`. */
 export function sizes(hex) {
   const { own, links, files, folders } = counts(hex);
   if (!(links + files + folders) && clean(hex.subject ?? hex.description)) return 'text';
@@ -68,7 +71,10 @@ export function matchText({ match, ...hex }) {
   return [clean(match.before) + (/\s$/.test(match.before) ? ' ' : ''), h('mark', clean(match.found)), (/^\s/.test(match.after) ? ' ' : '') + clean(match.after)];
 }
 
-/** Loads a page of the hexes in a location, or of search results in it. Hexes that are being deleted are left out. */
+/**
+ * Loads a page of the hexes in a location or, if `typed` is not empty, of search results in it. Leaves out hexes whose deletion can be
+ * undone.
+ */
 export async function hexPage(typed, members, signal) {
   const text = searchText(typed);
   const page = await call('GET', text ? `/v1/search${query({ text, ...members })}` : `/v1/hexes${query(members)}`, undefined, { signal });
@@ -97,7 +103,7 @@ function hexRow() {
 export class HexView extends View {
   /**
    * @param location the location in the API: `inbox` or `held`
-   * @param nothing returns the children of the empty state
+   * @param nothing returns the elements to show if there are no hexes
    */
   constructor(location, title, nothing) {
     super({ title, sign: 'hex', reads: 'The hex', actions: () => this.markedActions(), list: { height: 64, row: hexRow, key: (hex) => hex.id } });
@@ -197,7 +203,7 @@ export class HexView extends View {
       this.location === 'inbox' && saveAllBar(hex),
       ...hexBody(this.location === 'held' ? withoutOpening(hex) : hex, {
         canSaveFiles: this.location === 'inbox', isTrusted: hex.trust === 'trusted',
-        // Only a hex that was marked as unread again is unread while it is shown.
+        // A shown hex is unread only if the user marked it as unread again. Then a link is marked as read when it is opened.
         opened: (owner, index) => this.hex?.unread && ask('PATCH', '/v1/hexes', { links: [[owner.id, index + 1]], unread: false }),
       }),
     ];
@@ -281,16 +287,21 @@ export class HexView extends View {
   }
 }
 
-/** Converts typed text to a query of the API. The last word may be incomplete, so it becomes a prefix. */
+/**
+ * Converts the text in the search field to a query of the API. The last word may be incomplete, so it is searched as a prefix (`word*`).
+ */
 const searchText = (typed) => {
   const text = typed.trim();
   return /[\p{L}\p{N}]$/u.test(text) && !/["“]|\S:\S*$/.test(text) ? `${text}*` : text;
 };
 
-/** Returns a copy of a hex whose links can be read but not clicked, for a hex of an untrusted sender. */
+/** Returns a copy of a hex whose links are shown as text and cannot be clicked, because its sender is not trusted. */
 const withoutOpening = (hex) => ({ ...hex, links: hex.links?.map((link) => ({ ...link, opens: undefined, service: link.opens ?? link.service })), children: hex.children?.map(withoutOpening) });
 
-/** Folds a text for comparison: without case and accents. Returns the result, and the position of each of its characters in the original. */
+/**
+ * Folds a text for comparison: removes accents, and converts it to lower case. Returns the result with the original position of each
+ * character.
+ */
 function folded(text) {
   let result = '';
   const positions = [];
@@ -303,8 +314,8 @@ function folded(text) {
 }
 
 /**
- * Marks the words of the search in the pane of a view, shows their number with buttons to step through them, and scrolls to the first hit in a
- * text with all words. Folders with hits are unfolded.
+ * Marks the searched words in the detail pane of a view. Shows the number of hits with buttons to step through them, and scrolls to the
+ * first hit in an element that contains all words. A folder with the current hit is unfolded.
  */
 export async function showHits(view) {
   const typed = view.input.value.trim(), { pane } = view, first = pane.firstChild;
@@ -317,7 +328,7 @@ export async function showHits(view) {
   while (walker.nextNode()) nodes.push(walker.currentNode);
   for (const node of nodes) hits.push(...markWords(node, words));
   if (!hits.length) return;
-  // The first hit is in the first text with all words.
+  // Begins with the first hit in an element that contains all words.
   let now = Math.max(0, hits.findIndex((hit) => { const { text } = folded(hit.closest(searched).textContent); return words.every((word) => text.includes(word)); }));
   const text = h('span', { role: 'status' }), step = (by) => {
     hits[now].classList.remove('now');
@@ -330,15 +341,20 @@ export async function showHits(view) {
   pane.querySelector('.buttons')?.after(h('div.hits', text, hits.length > 1 && [button('Previous', () => step(-1)), button('Next', () => step(1))]));
   step(0);
 }
-/** Scrolls to a hit. The rows above it get their real heights only when they come near the screen, so this takes some frames. */
+/**
+ * Scrolls to a hit, repeatedly in 6 frames: rows outside the screen have estimated heights, and get their real heights when they come near
+ * it.
+ */
 function scrollTo(hit, frames = 5) {
   hit.scrollIntoView({ block: 'center' });
   if (frames > 0) requestAnimationFrame(() => scrollTo(hit, frames - 1));
 }
-/** Selectors of the elements in the detail pane whose text is searched. */
+/** CSS selectors of the elements of the detail pane in which hits are marked. */
 const searched = '.link-text, .file-name, .description, .note, summary, h2';
 
-/** Wraps the occurrences of the words at the beginning of words of a text node in `mark` elements. Returns the marks in order. */
+/**
+ * Wraps each occurrence of one of the words, at the beginning of a word of a text node, in a `mark` element. Returns the marks in order.
+ */
 function markWords(node, words) {
   const { text, positions } = folded(node.data), ranges = [], marks = [];
   for (const word of words) {
@@ -371,7 +387,9 @@ export async function openAll(links) {
 
 /** Whether a hex is a text without links, files and folders. */
 const isText = (hex) => !hex.links?.length && !hex.children?.length && clean(hex.description) !== '';
-/** Makes the button that copies the text of a hex without links, or the links of another hex, one per line; false if there is neither. */
+/**
+ * Makes the button that copies the links of a hex, one per line, or the text of a hex without links and folders; false if there is neither.
+ */
 export function copyButton(hex) {
   const links = (hex.links ?? []).filter((link) => !isFile(link));
   if (isText(hex)) return button('Copy', () => copy(hex.description), '.strong');
@@ -380,13 +398,14 @@ export function copyButton(hex) {
 
 /** Number of links that are added to the page in one frame. */
 const linksAtOnce = 200;
-/** Number of links in a chunk of a list; divides `linksAtOnce`. */
+/** Number of links in one `ul` of a list of links. `linksAtOnce` is a multiple of it. */
 const chunkSize = 40;
 
 /**
  * Makes the elements for the description, links and folders of a hex.
- * @param options `canSaveFiles`: whether files have a *Save* button; `isTrusted`: whether the sender is trusted; `tools(hex, index, link)`: returns the controls of a link
- * @param extra unknown members of the hex, which contain the sizes of files
+ * @param options `canSaveFiles`: whether files have a button *Save*; `isTrusted`: whether the sender is trusted; `tools(hex, index, link)`:
+ * returns the controls of a link; `opened(hex, index)`: called when a link is opened
+ * @param extra the unknown members of the hex, which contain the sizes of files
  */
 export function hexBody(hex, options = {}, extra = hex.extra) {
   const lines = cleanLines(hex.description);
@@ -403,7 +422,8 @@ export function hexBody(hex, options = {}, extra = hex.extra) {
 
 function linkList(hex, options, extra) {
   const { links } = hex, list = h('div.link-list');
-  // Each chunk is a list of its own, because the browser skips chunks off the screen, and looks at each of them in every frame.
+  // The links are in several `ul` elements, because the browser does not lay out those outside the screen (`content-visibility`). There is
+  // not one element for each link, because the browser checks each of them in every frame.
   const add = (from) => {
     for (let at = from; at < Math.min(from + linksAtOnce, links.length); at += chunkSize) {
       const chunk = h('ul.links', links.slice(at, at + chunkSize).map((link, index) => linkItem(hex, at + index, options, extra)));
@@ -412,7 +432,7 @@ function linkList(hex, options, extra) {
     }
   };
   add(0);
-  // A long list is filled frame by frame, so that the page stays fluent. `filled` resolves when it is complete, or was removed.
+  // A long list is filled frame by frame, so that the page stays responsive. `filled` resolves when the list is complete, or was removed.
   list.filled = new Promise((resolve) => {
     const next = (from) => {
       if (from >= links.length || !list.isConnected) return resolve();

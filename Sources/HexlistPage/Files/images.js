@@ -3,11 +3,11 @@ import { call, faultOf } from './api.js';
 
 /** Maximum width and height of a thumbnail in pixels. */
 const side = 256;
-/** Maximum pixels of an image: decoding takes four bytes for each. */
+/** Maximum number of pixels of an image. Decoding takes four bytes of memory for each pixel. */
 const largestImage = 64e6;
 /** Maximum number of thumbnails that are kept. */
 const keptThumbnails = 300;
-/** The canvas of each received image, by the id of its transfer; null if it cannot be read. */
+/** The thumbnails of received images, by the id of the transfer; null for an image that cannot be decoded. */
 const canvases = new Map();
 /** Resolves when the last image in the queue is decoded; images are decoded one after the other. */
 let last = Promise.resolve();
@@ -20,8 +20,8 @@ const seen = new IntersectionObserver((entries) => {
 export const isImage = (name) => /\.(png|jpe?g|gif|webp|bmp)$/i.test(name);
 
 /**
- * Returns the thumbnail of a received image: an element that is filled when it is first visible, and removed if the image cannot be read.
- * Returns null if it is known that the image cannot be read.
+ * Returns the thumbnail of a received image. The element is filled when it is first visible, and removed if the image cannot be decoded.
+ * Returns null if an earlier attempt to decode the image failed.
  */
 export function thumbnail({ id }) {
   if (canvases.has(id)) return canvases.get(id);
@@ -64,7 +64,7 @@ export function imageSize(data) {
     if (has('VP8L', 12)) { const bits = data.getUint32(21, true); return [1 + (bits & 0x3fff), 1 + (bits >> 14 & 0x3fff)]; }
     if (has('VP8 ', 12)) return [data.getUint16(26, true) & 0x3fff, data.getUint16(28, true) & 0x3fff];
     if (!has('\xff\xd8\xff', 0)) return null;
-    for (let at = 2; ;) { // the segments of a JPEG: ff, type, length
+    for (let at = 2; ;) { // each segment of a JPEG begins with the byte ff, its type and its length
       const type = data.getUint8(at + 1);
       if (type >= 0xc0 && type <= 0xcf && ![0xc4, 0xc8, 0xcc].includes(type)) return [data.getUint16(at + 7), data.getUint16(at + 5)];
       at += 2 + data.getUint16(at + 2);

@@ -2,7 +2,7 @@
 import { call, faultOf, part } from './api.js';
 import { h, copy, peerText, wholeTime, button, buttons, field, ask, confirmed, dialog } from './dom.js';
 
-/** Returns the image of a QR code that the daemon drew; only its paths are copied. */
+/** Converts a QR code of the daemon, an SVG text, to an element with a label for screen readers. */
 export function codeImage(svg, label) {
   const image = new DOMParser().parseFromString(svg, 'image/svg+xml').documentElement;
   image.setAttribute('role', 'img');
@@ -10,7 +10,7 @@ export function codeImage(svg, label) {
   return document.adoptNode(image);
 }
 
-/** Shows the newest active invitation, or invites guests for 10 minutes. */
+/** Shows the newest active invitation. If there is none, makes an invitation for 10 minutes. */
 export async function inviteDialog() {
   const active = await ask('GET', '/v1/invitations');
   const invitation = active && (active.items.at(-1) ?? await ask('POST', '/v1/invitations', {}));
@@ -25,7 +25,7 @@ export async function inviteDialog() {
   ]);
 }
 
-/** Lists the drop tokens, with which shortcuts send, and adds and removes them. */
+/** Opens a dialog that lists, adds and removes drop tokens: the secrets with which shortcuts on phones send. */
 export async function dropDialog() {
   const drops = await ask('GET', '/v1/drops');
   if (!drops) return;
@@ -47,7 +47,7 @@ export async function dropDialog() {
   ]);
 }
 
-/** Shows the address of a new drop token, which cannot be shown again. */
+/** Shows the URL of a new drop token. It cannot be shown again, because the daemon stores only a hash of the token. */
 function dropAddress(drop) {
   dialog('Address for the shortcut', (close) => [
     h('p', 'Copy this address into the shortcut now; it is not shown again. To get it onto the phone, scan the code and copy the address.'),

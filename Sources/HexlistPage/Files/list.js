@@ -1,12 +1,12 @@
-// `List`: a virtual list of any length. It has elements for visible rows only, and fetches pages in order as needed.
+// `List`: a virtual list of any length. It has elements for visible rows only, and loads its items in pages when they are needed.
 // `View`: a section of the page, with a list and a detail pane.
 import { faultOf } from './api.js';
 import { h, icon, button, setChildren, showFault } from './dom.js';
 import { app } from './main.js';
 
-/** Maximum time in milliseconds for which a list stays unchanged under a pressed mouse button or finger. */
+/** Maximum time in milliseconds for which an update of a list waits until a pressed mouse button or finger is released. */
 const longestPress = 2000;
-/** Resolves after the click that follows when the pressed mouse button or finger is released. */
+/** Resolves when the pressed mouse button or finger has been released and its click was handled, or after `longestPress`. */
 const released = () => new Promise((resolve) => {
   const end = new AbortController();
   for (const type of ['pointerup', 'pointercancel', 'blur']) addEventListener(type, () => { end.abort(); setTimeout(resolve); }, { signal: end.signal });
@@ -18,12 +18,12 @@ class List {
    * @param name label of the list for screen readers
    * @param row creates {element, update(item)}; elements are reused for other items
    * @param key returns the id of an item
-   * @param onmark called when the marked items change; without it only one item can be selected
-   * @param isTree whether rows are tree items, with an aria-level
+   * @param onmark called when the set of marked items changes; if missing, only one item at a time can be selected
+   * @param isTree whether the rows are tree items for screen readers
    */
   constructor({ name, height, row, key, onselect, onmark, isTree }) {
     Object.assign(this, { height, row, key, onselect, onmark, isTree });
-    /** Keys of the items that are marked for an action on several. */
+    /** The keys of the marked items, on which the user can perform an action together. */
     this.marked = new Set();
     this.isMarking = false;
     this.space = h('div.space', { role: 'presentation' });
@@ -34,7 +34,7 @@ class List {
     this.selected = null;
     this.round = 0;
     this.name = `l${++List.made}`;
-    /** Resolves when the mouse button or finger that is down on the list is released; null if none is down. */
+    /** A promise that resolves when the mouse button or finger that presses the list is released; null if nothing presses it. */
     this.pressed = null;
     this.element.addEventListener('pointerdown', () => { this.pressed ??= released().then(() => { this.pressed = null; }); });
     this.element.addEventListener('scroll', () => this.draw(), { passive: true });
@@ -44,8 +44,8 @@ class List {
   static made = 0;
 
   /**
-   * Shows another list. `load(after, limit, signal)` resolves to a page; `total`, if known, sizes the scroll bar.
-   * Returns false if `show` was called again meanwhile.
+   * Shows other items. `load(after, limit, signal)` resolves to a page of them; `total`, their number if known, determines the size of the
+   * scroll bar. Returns false if `show` was called again before the first page was loaded.
    */
   async show(load, total = 0) {
     const round = ++this.round;
@@ -71,19 +71,19 @@ class List {
     this.redraw();
   }
 
-  /** Shows an empty list, after `load` failed. `load` is tried again at the next change. */
+  /** Shows an empty list, after `load` failed. The next `refresh` calls `load` again. */
   clear(load) { this.take(load, { items: [], next: null }, 0); }
 
   /**
    * Reloads the first page and merges it into the list, keeping the scroll position.
-   * Returns false if nothing was loaded before, or `show` was called meanwhile.
+   * Returns false if there is no list yet, or if `show` was called before the page was loaded.
    */
   async refresh(total = 0) {
     const { load, round } = this;
     if (!load) return false;
     const { items, next } = await load(undefined, 100, this.abort.signal);
     await this.pressed; // rows do not move between mouse-down and mouse-up
-    // `load` also differs if an earlier call of `show` has finished meanwhile.
+    // `load` differs if a call of `show` that began before this refresh has finished meanwhile.
     if (round !== this.round || load !== this.load) return false;
     const before = this.items.length;
     const last = items.length && this.items.findLastIndex((item) => this.key(item) === this.key(items.at(-1)));
@@ -161,8 +161,8 @@ class List {
   }
 
   /**
-   * Handles a click on an item. It opens the item; with Ctrl, or while several items are marked, it marks the item; with Shift it marks all
-   * items from the selected one to this one.
+   * Handles a click on an item: opens the item. With Ctrl, or while the user is marking items, it marks or unmarks the item. With Shift, it
+   * marks all items from the selected one to this one.
    */
   clicked(index, event) {
     const item = this.items[index], from = this.index(this.selected);
@@ -248,8 +248,8 @@ export class View {
   /**
    * @param list further parameters of `List`
    * @param reads label of the detail pane for screen readers
-   * @param sign icon of the empty pane
-   * @param actions returns the buttons for the marked items; without it only one item can be selected
+   * @param sign the icon in the detail pane while no item is selected
+   * @param actions returns the buttons for the marked items; if missing, only one item at a time can be selected
    */
   constructor({ title, list, reads, sign, tools = [], actions }) {
     Object.assign(this, { title, sign });
@@ -271,7 +271,7 @@ export class View {
     this.markedBar.replaceChildren(h('span.faint', { role: 'status' }, `${size} selected`), ...(size ? actions() : []), button('Cancel', () => this.list.unmark(), '.link'));
   }
 
-  /** Shows the detail pane without an item. */
+  /** Empties the detail pane, because no item is selected. */
   showNothing() { this.pane.replaceChildren(h('div.rest', icon(this.sign, 'huge'))); }
 
   select(item, isOpened) {
@@ -293,7 +293,9 @@ export class View {
     this.pane.replaceChildren(h('button.quiet.back', { onclick: () => app.close() }, icon('back'), 'Back'), ...children.flat().filter(Boolean));
   }
 
-  /** Loads the list. After a failure it shows the error in place of the list or, with `isSame`, as a toast above the current rows. */
+  /**
+   * Loads the list. A failure is shown in place of the list or, with `isSame` (a reload of the same list), as a toast; the rows then stay.
+   */
   async fetchList(load, total, isSame = false) {
     try {
       if (!await this.list.show(load, total)) return;
@@ -308,7 +310,7 @@ export class View {
     this.drawEmpty();
   }
 
-  /** Reloads the newest rows. After a failure the current rows stay. */
+  /** Reloads the first page of the list. After a failure, the current rows stay. */
   async refreshList() {
     try {
       if (!await this.list.refresh(this.total())) return;
@@ -321,14 +323,14 @@ export class View {
     this.drawEmpty();
   }
 
-  /** Shows the error of the list, or the children that `empty()` returns, if there are no rows. */
+  /** If there are no rows, shows the error of the list or, without an error, the elements that `empty()` returns. */
   drawEmpty() {
     this.emptyState.hidden = !this.list.load || this.list.items.length > 0;
     if (!this.emptyState.hidden) setChildren(this.emptyState, ...(this.fault ? [h('p', this.fault.message)] : this.empty()));
   }
 }
 
-/** The search field of a view. */
+/** Makes the search field of a view. The list is reloaded 40 ms after the last change of its text. */
 export function searchField(view) {
   view.input = h('input', { type: 'search', placeholder: 'Search', 'aria-label': `Search in ${view.title}`,
     oninput: () => { clearTimeout(view.pause); view.pause = setTimeout(() => view.reload(), 40); },

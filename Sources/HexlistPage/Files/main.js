@@ -15,9 +15,9 @@ const root = document.getElementById('app');
 export const app = {
   overview: null, peers: null, pairings: null, groups: null, view: null,
 
-  /** Shows a section. On a narrow screen, the open item of the current section is closed. */
+  /** Shows a section, and reloads its list. On a narrow screen, an open item is closed, because it would cover the list. */
   go(name, isRestored = false) {
-    const view = views[name] ?? views.inbox; // the hash of the address may also be a secret that was used before
+    const view = views[name] ?? views.inbox; // the hash may also be a secret that was used already
     if (this.view === view) {
       this.close();
       return view.reload();
@@ -31,12 +31,15 @@ export const app = {
     drawSections();
     return view.reload();
   },
-  /** Puts the section and the open item into the address, so that the Back and Forward buttons and a reload return to them. */
+  /**
+   * Puts the section and the open item into the hash of the address: Back, Forward and a reload return to them.
+   * @param replaces whether to replace the current history entry
+   */
   setAddress(id, replaces) {
     const address = `#${this.name}${id === undefined ? '' : `/${encodeURIComponent(id)}`}`;
     if (location.hash !== address) history[replaces ? 'replaceState' : 'pushState'](null, '', address);
   },
-  /** Shows the section and the item that an address names. */
+  /** Shows the section and the item that a hash names. @param address the hash, `SECTION/ITEM` */
   async restore(address) {
     const [name, id] = address.split('/');
     if (name !== this.name || !this.view) await this.go(name, Boolean(this.view));
@@ -92,7 +95,7 @@ function drawSections() {
   document.title = `${unread ? `(${unread}) ` : ''}${app.view?.title ?? 'Hexlist'} – Hexlist`;
 }
 
-/** Replaces the page by a message: the page has expired, or `error` prevented opening it. */
+/** Replaces the page by a message that it could not be opened, with the reason, or that it has expired (no `error`, or the status 403). */
 function end(error) {
   document.title = 'Hexlist';
   app.view = null;
@@ -102,12 +105,12 @@ function end(error) {
     h('p', 'To open a new one, choose Hexlist in the menu of your desktop, or run:'), h('pre', 'hexlist web')));
 }
 
-// Uncaught errors are logged by the browser, and also shown. An event without an error object is a warning of the browser, not an error of
+// The browser logs uncaught errors; they are also shown. An event without an error object is a warning of the browser, not an error of
 // these scripts.
 addEventListener('error', (event) => { if (event.error) showBug(event.error); });
 addEventListener('unhandledrejection', (event) => showBug(event.reason));
 
-/** Handlers of the event stream, by the name of the event. */
+/** The handlers of the events in the event stream, by event name. */
 const handlers = {
   overview(value) {
     const before = app.overview;
@@ -172,7 +175,9 @@ addEventListener('drop', (event) => {
   compose({ links, dropped: links.length ? undefined : filesIn(event.dataTransfer) });
 });
 
-/** Actions for addresses of `hexlist web --at`, `--send` and `--start`, which run once the page is shown. Other addresses name sections. */
+/**
+ * Actions that run once the page is shown, by the first part of the hash. `hexlist web --at`, `--send` and `--start` make such addresses.
+ */
 const actions = {
   new: () => compose(),
   pair: () => pairDialog(),

@@ -8,14 +8,14 @@ import { compose, linksIn } from './compose.js';
 const HEX = 'application/x-hexlist';
 const carries = (event) => [HEX, 'Files', 'text/uri-list', 'text/html', 'text/plain'].some((type) => event.dataTransfer.types.includes(type));
 
-/** Returns the big sign of a hex: a folder if it has folders, else a hexagon; in its colour. */
+/** Returns the large icon of a hex, in the colour of the hex: a folder if it contains hexes, otherwise a hexagon. */
 function sign(hex) {
   const svg = hex.children?.length ? icon('folder', 'mark big') : mark('', 'big');
   setMark(svg, hex.color);
   return svg;
 }
 
-/** Makes the row of a tree item {node, level, parent}. */
+/** Makes a row of the tree. Its items are {node, level, parent}: a hex, its depth from 1, and the hex that contains it. */
 function nodeRow(view) {
   let item;
   const twist = h('span.twist', { onclick: (event) => { event.stopPropagation(); view.toggle(item.node); } }, icon('chevron'));
@@ -55,8 +55,9 @@ function nodeRow(view) {
 
 /**
  * Asks the user for a folder of My Hexlist, in a tree or by a search.
- * @param moved the id of the hex to move, which is not shown
- * @param choose called with the folder, or with undefined for the top level
+ * @param moved the id of the hex that is to be moved, which is left out of the tree
+ * @param choose called with the chosen folder, or with undefined for the top level
+ * @param hasTop whether the top level can be chosen
  */
 function folderDialog(title, moved, choose, hasTop = true) {
   const list = h('div.choices'), input = h('input', { type: 'search', placeholder: 'Search', 'aria-label': 'Search for a folder' });
@@ -88,7 +89,7 @@ function folderDialog(title, moved, choose, hasTop = true) {
   load();
 }
 
-/** Makes a control to choose between all of My Hexlist (value true) and the selected hex, if there is one (value false). */
+/** Makes a control with the choices "All of My Hexlist" (value true) and, if a hex is selected, that hex (value false). */
 const allOr = (selected) => selector([[true, 'All of My Hexlist'], ...(selected ? [[false, `“${subject(selected).slice(0, 30)}”`]] : [])], !selected);
 
 export class MineView extends View {
@@ -100,7 +101,7 @@ export class MineView extends View {
     });
     Object.assign(this, { open: new Set(), nodes: [], inside: new Map() });
     this.filters.before(searchField(this));
-    /** The progress of an import, an export or a check. */
+    /** The element with the progress of an import, an export or a check of links. */
     this.job = h('div.job', { hidden: true, role: 'status' });
     this.filters.after(this.job, chooser);
     this.list.element.addEventListener('keydown', (event) => this.keydown(event));
@@ -109,7 +110,7 @@ export class MineView extends View {
   }
   showNothing() { super.showNothing(); this.hex = this.drawn = null; }
 
-  /** @param isSame whether the search is unchanged, so that on failure the current rows are kept */
+  /** Loads the tree or the search results. @param isSame whether the search is unchanged; then the current rows stay after a failure */
   async reload(isSame) {
     const load = async (after, limit, signal) => {
       const page = await hexPage(this.input.value, { location: 'mine', limit: after ? limit : Math.min(1000, Math.max(limit, this.nodes.length)), after }, signal);
@@ -122,7 +123,10 @@ export class MineView extends View {
     setChildren(this.filters, ...(this.input.value.trim() && found ? [h('span.faint', { role: 'status' }, `${found.toLocaleString('en')}${this.list.next ? ' or more' : ''} found`)] : []));
   }
 
-  /** Shows the progress of a job with *Cancel* while `work` runs. Returns its result, or null after an error. */
+  /**
+   * Calls `work(signal, progress)`, and shows its progress with a button *Cancel* while it runs. Returns its result, or null after an
+   * error.
+   */
   async run(text, work) {
     const abort = new AbortController(), bar = h('progress', { 'aria-label': text }), label = h('span.faint', text);
     this.job.replaceChildren(label, bar, button('Cancel', () => abort.abort(), '.link'));
@@ -135,7 +139,7 @@ export class MineView extends View {
     } finally { this.job.hidden = true; }
   }
 
-  /** Imports a file of bookmarks or links. @param into the folder; by default the top level */
+  /** Imports a file of bookmarks or links. @param into the id of the folder that gets its hexes; by default the top level */
   async importFile(file, into) {
     const path = `/v1/import${query({ file: file.name, progress: 'true', in: into })}`;
     const done = await this.run(`Importing ${clean(file.name)}…`, (signal, progress) => callLines(path, file, { signal, online: ({ progress: now }) => now && progress(now.done, now.of) }));
@@ -147,7 +151,7 @@ export class MineView extends View {
     this.refresh();
   }
 
-  /** Makes, lists and removes addresses from which feed readers of this machine read links. */
+  /** Opens a dialog that makes, lists and removes feed addresses: URLs from which feed readers on this machine read links. */
   feedDialog() {
     const selected = this.list.item()?.node, search = this.input.value.trim();
     const feeds = [[{}, 'All of My Hexlist'], search && [{ text: search, location: 'mine' }, `Search “${search.slice(0, 30)}”`], selected && [{ hex: selected.id }, `“${subject(selected).slice(0, 30)}”`]].filter(Boolean);
@@ -219,7 +223,7 @@ export class MineView extends View {
     await call('GET', `/v1/hexes/${node.id}`).then(keep, (error) => { const fault = faultOf(error); if (fault?.status !== 404) showFault(fault); });
   }
   has(node) { return (this.inside.get(node.id)?.length ?? node.hexesInside ?? node.children?.length) > 0; }
-  /** Returns the rows of these hexes, and of the hexes inside those that are expanded. */
+  /** Returns the tree items of these hexes and, for each expanded hex, those of the hexes inside it. */
   rows(nodes = this.nodes, level = 1, parent = null) {
     return nodes.filter((node) => !isBeingDeleted(node)).flatMap((node) => [{ node, level, parent },
       ...(this.open.has(node.id) ? this.rows(this.inside.get(node.id) ?? [], level + 1, node) : [])]);

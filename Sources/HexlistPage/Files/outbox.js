@@ -8,12 +8,14 @@ import { pairDialog } from './peers.js';
 
 /** Words for the states of a hex. */
 const words = { queued: 'waiting', sending: 'sending', stored: 'delivered', held: 'waiting for approval', rejected: 'refused', expired: 'expired', cancelled: 'cancelled', failed: 'failed' };
-/** Words for the states of the files of a delivered hex. The files themselves were not delivered with it. */
+/** Words for the states of the files of a delivered hex. The hex has only links to them; the receiver downloads them afterwards. */
 const fileWords = { offered: 'not downloaded yet', fetched: 'downloaded', expired: 'files expired', withdrawn: 'files withdrawn' };
 /** Returns the state of the files of a row that was delivered; undefined for a row without files. */
 const filesState = (row) => row.state === 'stored' && row.code !== 'delivered' ? row.files?.state : undefined;
 const word = (row) => fileWords[filesState(row)] ?? words[row.state];
-/** Explanations of the values of `waitingFor`. The explanations in `ofPeer` follow the name of the peer. */
+/**
+ * Explanations of the values of `waitingFor`. Those of the values in `ofPeer` continue a sentence that begins with the name of the peer.
+ */
 const waits = {
   peer: 'is away; this will be sent when it is back', route: 'is away, and no route reaches it', receipt: 'is away; this is in its mailbox, encrypted', session: 'is being contacted', window: 'is busy', retry: 'did not answer; trying again',
   conflict: 'stopped: two machines use the same identity', turn: 'other transfers go first', trust: 'too long to send before that machine trusts this one: pair with it',
@@ -44,10 +46,12 @@ function fileText({ state, count: all, fetched, failed, failedName, problem }) {
   return `${had} ${fetched ? 'so far' : 'yet'}${inVain}`;
 }
 
-/** Explains the state as a sentence that begins with the name of the peer. */
+/** Explains the state of an outbox row in a sentence that begins with the name of the peer. */
 export const rowSentence = (row) => `${label(row)}${ofPeer.includes(row.waitingFor) ? '' : ':'} ${rowText(row)}`;
 
-/** Returns the class of a row's sign: the state of the hex or of its files. A file that could not be downloaded is a failure. */
+/**
+ * Returns the CSS class of a row's icon, for the state of the hex or of its files. A file that could not be downloaded counts as a failure.
+ */
 function signOf(row) {
   const files = filesState(row);
   return files === 'offered' ? row.files.failed ? 'failed' : 'held' : files === 'expired' || files === 'withdrawn' ? 'expired' : row.state;
@@ -69,7 +73,7 @@ function outboxRow() {
   };
 }
 
-/** The files of a row that its receiver downloads from this machine. */
+/** Makes the list of the files that the receiver of a row downloads from this machine. */
 function offersList(offers) {
   const left = offers.filter((offer) => !offer.fetched).length;
   const state = (offer) => offer.fetched ? h('span.saved', icon('check'), 'downloaded')
@@ -80,13 +84,13 @@ function offersList(offers) {
   ];
 }
 
-/** Converts a HexJM to the shape of stored hexes. */
+/** Converts a HexJM to the JSON form of stored hexes, `HexJSON`. */
 const stored = (hex) => ({
   description: hex.hexDescription ?? hex.description ?? '', extra: {},
   links: (hex.links ?? []).map((link) => typeof link === 'string' ? { url: link } : { url: link.url ?? '', linkDescription: link.linkDescription, service: link.service ?? 'Unknown' }),
   children: (hex.children ?? []).map(stored),
 });
-/** Makes the elements for the content of a row, which is kept until the hex is delivered. */
+/** Makes the elements for the content of a row's hex. The daemon stores the content until the hex is delivered. */
 function content(row) {
   if (!row.hex) return ['stored', 'held'].includes(row.state) ? [h('p.faint', 'Its content is with the receiver; it is not kept here after delivery.')] : [];
   const hex = stored(row.hex);
@@ -110,7 +114,7 @@ export class OutboxView extends View {
   async reload() {
     this.filters.replaceChildren(choice([[true, 'Pending'], [false, 'All']], this.waiting, (waiting) => { this.waiting = waiting; this.reload(); }));
     const state = this.waiting ? pending : [];
-    const files = this.waiting ? 'offered' : undefined; // a hex is not finished until its files are downloaded
+    const files = this.waiting ? 'offered' : undefined; // includes delivered hexes whose files are not downloaded yet
     const load = (after, limit, signal) => call('GET', `/v1/outbox${query({ state, files, order: 'newest', limit, after })}`, undefined, { signal });
     await this.fetchList(load, this.total());
   }
@@ -143,7 +147,7 @@ export class OutboxView extends View {
         }),
         row.trust === 'stranger' && button('Pair', () => pairDialog({ ...row, uuid: row.peer }))),
       row.offers?.length && offersList(row.offers), row.isWhole && content(row));
-    if (row.isWhole) return; // otherwise fetches the row, because rows of lists have neither content nor offers
+    if (row.isWhole) return; // otherwise the row is from a list, and has neither content nor offers, so the whole row is fetched
     const whole = await call('GET', `/v1/outbox/${row.outboxID}`).catch((error) => { faultOf(error); });
     if (whole && this.row?.outboxID === row.outboxID) this.show({ ...whole, isWhole: true });
   }

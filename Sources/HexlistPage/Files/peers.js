@@ -7,7 +7,7 @@ import { compose } from './compose.js';
 import { codeImage, dropDialog, inviteDialog } from './invite.js';
 
 const states = { verified: 'online', away: 'away', ghost: 'not usable' };
-/** Reasons of ghosts that are never listed: announcements of this machine itself, and further announcements of a listed peer. */
+/** The reasons of ghosts that are never listed: announcements of this machine itself, and further announcements of a listed peer. */
 const hiddenReasons = ['self', 'duplicate'];
 const isListed = (peer, showsDetails) => peer.state !== 'ghost' || (showsDetails && !hiddenReasons.includes(peer.reason));
 const idOf = (peer) => peer.state === 'ghost' ? `${peer.uuid}|${peer.name}|${peer.reason}|${peer.endpoints.map((one) => one.host + one.port)}` : peer.uuid;
@@ -34,15 +34,18 @@ function peerRow() {
 }
 
 const MB = 1e6, GB = 1e9;
-/** Limits for automatic downloads, in bytes. */
+/** The choices for the limit of automatic downloads, in bytes. */
 const downloadLimits = [100 * MB, GB, 5 * GB, 20 * GB];
-/** The limit for a machine of the same user, unless another one is chosen. */
+/** The limit, in bytes, that the pairing dialog offers for another machine of the same user. */
 const ownMachineLimit = GB;
-/** Sets whether files of a peer are downloaded automatically. @param limit bytes for each hex and for each day; 0 for no downloads */
+/**
+ * Sets the limit of automatic downloads from a peer.
+ * @param limit maximum bytes for each hex and for each day; 0 for no automatic downloads
+ */
 const setDownloads = (peer, limit) => ask('PATCH', `/v1/peers/${part(peer.uuid ?? peer.peer)}`, { fetchLimit: limit, ...(limit && { fetchTo: 'downloads' }) },
   limit ? `Files from ${label(peer)} are saved automatically from now on.` : `Files from ${label(peer)} are only saved if you choose it.`);
 
-/** Makes the setting for automatic downloads from a trusted peer. */
+/** Makes the control that sets the limit of automatic downloads from a trusted peer. */
 function downloads(peer) {
   const limit = peer.fetchLimit ?? 0, isCached = peer.fetchTo !== 'downloads';
   const limits = [...new Set([...downloadLimits, ...(limit ? [limit] : [])])].sort((one, other) => one - other);
@@ -159,7 +162,7 @@ export function trustDialog(given) {
   ]);
 }
 
-/** Returns a section with the QR code of this machine, for a machine that does not find this one. */
+/** Makes a section with the QR code of this machine, with which another machine can add this one without finding it on the network. */
 function ownCode() {
   const code = h('div.code');
   const load = async () => {
@@ -171,7 +174,7 @@ function ownCode() {
   return h('details.own-code', { open: true, ontoggle: (event) => { if (event.target.open) load(); } }, h('summary', 'The code of this machine'), code);
 }
 
-/** The open pairing dialog, or null. It shows the state of the daemon's pairings. */
+/** The open pairing dialog, which shows the state of the daemon's pairings; null if it is closed. */
 let pairing = null;
 const ends = {
   rejected: 'The other side said no.', wrongCode: 'The digits did not match.', timeout: 'No answer in time.', expired: 'No answer in time.',
@@ -204,7 +207,7 @@ const isOver = (item) => item.state === 'ended' || item.state === 'paired';
 const lastEnded = () => Math.max(0, ...(app.pairings?.items ?? []).filter(isOver).map((item) => item.id));
 const running = () => app.pairings?.items.findLast((item) => !isOver(item));
 
-/** Handles changes of pairings. Opens the dialog if there are digits to compare. */
+/** Handles changes of the daemon's pairings. Opens the dialog if there are digits to compare. */
 export function pairingsChanged() {
   if (!pairing && running()?.state === 'comparing') pairDialog();
   else drawPairing();

@@ -39,7 +39,7 @@ export class SharesView extends View {
     this.list.element.addEventListener('keydown', (event) => this.keydown(event));
   }
 
-  /** The open folder in the form of an address: `SERVICE:FOLDER/FOLDER/`. */
+  /** Returns the open folder as in the hash of the address, `SERVICE:FOLDER/FOLDER/`; undefined for the list of services. */
   placeKey() { return this.service ? `${this.service.name}:${this.path.map((name) => `${name}/`).join('')}` : undefined; }
 
   async reload(force) {
@@ -55,7 +55,7 @@ export class SharesView extends View {
     };
     await this.fetchList(load, 0);
   }
-  /** Listings are read when a folder is opened, or with *Reload*, because each costs the peer or the cloud a request. */
+  /** Does nothing. A folder is listed only when it is opened or by *Reload*, because each listing costs the peer or the cloud a request. */
   refresh() {}
 
   draw() {
@@ -89,7 +89,7 @@ export class SharesView extends View {
   }
   up() { if (this.path.length) this.open(this.service, this.path.slice(0, -1)); else if (this.service) this.open(null); }
 
-  /** Opens the folder or file that an address names; without one the list of services. */
+  /** Opens the folder or file that the hash of the address names; if `key` is undefined, opens the list of services. */
   async openKey(key) {
     const at = key?.indexOf(':') ?? -1, name = key?.slice(0, at), names = key?.slice(at + 1).split('/') ?? [], file = names.pop();
     if ((key === undefined && this.service) || (key !== undefined && `${name}:${names.map((one) => `${one}/`).join('')}` !== this.placeKey())) {
@@ -147,7 +147,7 @@ async function save({ service, entries }) {
   for (const entry of entries) await saveFrom(service.name, entry.path);
 }
 
-/** Makes links to files. Asks before it makes public ones. Returns null if there are none. */
+/** Makes links to files. Asks the user before it makes public links. Returns null if no link was made. */
 async function links({ service, entries }) {
   if (service.kind === 'rclone' && !await confirmed('Make a public link?', `Anyone who has ${entries.length === 1 ? 'the link can read this file' : 'the links can read these files'}.`, entries.length === 1 ? 'Make the link' : 'Make the links')) return null;
   const names = new Map(entries.map((entry) => [entry.path, clean(entry.name)]));

@@ -1,10 +1,10 @@
-// Phones and computers with LocalSend that want to send files and wait for an answer.
+// Cards of LocalSend devices (phones and computers) that want to send files, with buttons for the user's answer.
 import { h, peerName, clean, count, bytesText, button, buttons, confirmed, ask, setChildren } from './dom.js';
 
 export const uploads = h('div.uploads', { role: 'status' });
 let drawn = '';
 
-/** Draws a card for each request. */
+/** Draws a card for each waiting request of a LocalSend device. */
 export function uploadRequestsChanged(requests = []) {
   const key = JSON.stringify(requests);
   if (key === drawn) return;

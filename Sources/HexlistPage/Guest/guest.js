@@ -1,5 +1,6 @@
 'use strict';
-// The page for guests. It needs nothing newer than iOS 14 and Chrome 86, and works over plain HTTP: no clipboard, service worker or crypto.subtle.
+// The page for guests. It works with iOS 14 and Chrome 86, and over plain HTTP, for which browsers offer no clipboard, no service workers
+// and no crypto.subtle.
 (() => {
 const piece = 4 << 20, stall = 8000;
 const app = document.getElementById('app'), who = document.getElementById('who'), note = document.getElementById('note');
@@ -13,7 +14,8 @@ const pause = time => new Promise(done => setTimeout(done, time));
 const random = () => Array.from(crypto.getRandomValues(new Uint8Array(16)), byte => byte.toString(16).padStart(2, '0')).join('');
 const size = bytes => bytes < 1e6 ? Math.ceil(bytes / 1e3) + ' kB' : bytes < 1e9 ? (bytes / 1e6).toFixed(1) + ' MB' : (bytes / 1e9).toFixed(2) + ' GB';
 
-// Phones discard a tab while its user picks photos, so the key and the token survive a reload. The address bar does not keep the key.
+// Phones may discard a tab while the user picks photos, so the key and the token are in the session storage and survive a reload. The key
+// is removed from the address bar.
 const key = location.hash.slice(1) || sessionStorage.getItem('key') || '';
 let token = '';
 if (location.hash) {
@@ -22,7 +24,8 @@ if (location.hash) {
   history.replaceState(null, '', '/');
 }
 
-// Sends a request. It is aborted after 8 s without progress if it is a piece of a file, else after 20 s. Status 0 of the error: no connection.
+// Sends a request. A piece of a file is aborted after 8 s without progress, any other request after 20 s. The error has the HTTP status, or
+// the status 0 if there was no connection.
 const ask = (method, path, body, onProgress) => new Promise((resolve, reject) => {
   const request = new XMLHttpRequest();
   const isPiece = body instanceof Blob;
@@ -44,7 +47,7 @@ const ask = (method, path, body, onProgress) => new Promise((resolve, reject) =>
   wait();
   request.send(isPiece ? body : body ? JSON.stringify(body) : null);
 });
-// Repeats a request that gets no connection, at most 600 times, which takes half an hour.
+// Sends a request, and repeats it while there is no connection, at most 600 times, which takes half an hour.
 const insist = async (say, ...request) => {
   for (let tries = 1; ; tries++) {
     try { return await ask(...request); } catch (error) {
@@ -61,7 +64,8 @@ const over = message => {
   app.replaceChildren(who, note);
 };
 
-// Uploads a file in pieces: after a locked screen or a lost network, the upload resumes at the end of the last complete piece.
+// Uploads a file in pieces of 4 MiB. If the screen is locked or the network is lost, the upload resumes at the end of the last complete
+// piece.
 async function upload(file, progress, say) {
   const made = await insist(say, 'POST', '/g/files', {name: file.name, size: file.size, modified: file.lastModified});
   let at = made.at;
