@@ -24,7 +24,7 @@ public struct TransferView: JSONShape, Sendable, Equatable {
     public var folder: String
     public var state: ForwardCompatibleEnum<TransferStage>
     /// The condition that the transfer waits for: `turn` (a free slot), `peer` (it is away), `link` (the connection was lost), `disk` (it is
-    /// full) or `source` (it failed, and is retried soon); `nil` if the transfer does not wait.
+    /// full) or `source` (it failed, and is retried soon); `nil` if it does not wait.
     public var waitingFor: String?
     /// The time of the next attempt.
     public var until: Timestamp?

@@ -18,12 +18,12 @@ import UnixSignals
     import Glibc
 #endif
 
-/// The daemon. Opens its parts in order when it starts, and closes them in reverse.
+/// The daemon. Opens its parts in order when it starts, and closes them in reverse order when it stops.
 public struct Daemon: Sendable {
     /// Options from the command line and the environment.
     public struct Options: Sendable {
         public var paths: HexlistPaths
-        /// Settings given on the command line, by key.
+        /// The settings given on the command line, by the name of the key.
         public var settings: [String: String]
         public var environment: [String: String]
 
@@ -34,9 +34,9 @@ public struct Daemon: Sendable {
         }
     }
 
-    /// Time that running API requests get after SIGTERM. Then the node stops, which ends requests that wait for it.
+    /// Time for which API requests may continue after SIGTERM. Then the node stops, which ends requests that wait for it.
     static let apiGrace: Duration = .seconds(2)
-    /// Time limit of a stop; the process exits after it. Everything acknowledged is on the disk by then.
+    /// Maximum time of a stop, after which the process exits. That loses nothing that was acknowledged, because it is on the disk.
     static let stopLimit: TimeAmount = .seconds(15)
 
     private let options: Options
@@ -65,7 +65,7 @@ public struct Daemon: Sendable {
     public func run() async throws {
         ProcessMemory.boundHeap()
         signal(SIGPIPE, SIG_IGN)
-        signal(SIGCHLD, SIG_DFL)  // a parent may have it ignored, and then waiting for a hook's exit would fail
+        signal(SIGCHLD, SIG_DFL)  // the parent process may have set it to be ignored; then waiting for a hook's exit would fail
         umask(0o077)
         // The private key is in memory: disable core dumps, and access by other processes of this user.
         ProcessMemory.forbidCoreDumps()
@@ -112,7 +112,7 @@ public struct Daemon: Sendable {
         }
     }
 
-    /// Runs the parts that use the network, on an event loop group of their own.
+    /// Runs the parts of the daemon that use the network, on their own event loop group, until the daemon stops.
     private func serve(
         _ settings: Settings, identity: Identity, store: HexStore, metrics: Metrics, socket: ControlSocket, folder: String,
         isFirstStart: Bool, signals: UnixSignalsSequence, logger: Logger
@@ -178,11 +178,11 @@ public struct Daemon: Sendable {
             try? await group.shutdownGracefully()
             throw error
         }
-        try? await group.shutdownGracefully()  // no part of the daemon runs on it any more
+        try? await group.shutdownGracefully()  // all parts of the daemon that use it have ended
     }
 
-    /// Whether a page at this address may be requested, for its title or for a check: an address of the Internet that is not in a network of this machine, such as
-    /// the global IPv6 address of a router.
+    /// Whether a page at this address may be requested, for its title or for a check of links. The address must be public, and outside the
+    /// networks of this machine: a router may have a public IPv6 address, for example.
     private static func mayRequestPage(at address: IPAddress) -> Bool {
         address.isPublic
             && !MachineInterface.all().flatMap(\.addresses).contains { address.isInside($0.address, length: $0.prefixLength) }
@@ -195,7 +195,7 @@ public struct Daemon: Sendable {
         return MachineDiscovery(multicast: avahi, unicast: UnicastDiscovery(domains: others))
     }
 
-    /// Starts the node. The API needs it and starts afterwards.
+    /// Starts the node. If its port is in use, the error names the program that uses the port.
     private static func start(_ node: Node) async throws {
         do {
             try await node.start()

@@ -11,7 +11,7 @@ import UnixSignals
     import Glibc
 #endif
 
-/// Runs a daemon whose node is started: serves the API until a signal, then stops in order.
+/// The run of a daemon after its node has started: serves the API until a signal, then stops the parts of the daemon in order.
 struct DaemonRun: Sendable {
     let loader: ConfigurationLoader
     let notifier: SystemdNotifier
@@ -25,9 +25,9 @@ struct DaemonRun: Sendable {
     private enum Event: Sendable {
         case listening
         case signal(UnixSignal)
-        /// The API ended, with the error if it failed.
+        /// The services of the daemon ended, with the error if one of them failed.
         case ended((any Error)?)
-        /// The grace period for running requests is over.
+        /// The time for which API requests may continue after SIGTERM is over.
         case graceOver
     }
 
@@ -123,8 +123,8 @@ struct DaemonRun: Sendable {
         if let failure { throw failure }
     }
 
-    /// Reads the configuration again after SIGHUP, applies it, and logs the changed keys that need a restart. A file with an error changes
-    /// nothing.
+    /// Reads the configuration again after SIGHUP, applies it, and logs the changed keys that need a restart.
+    /// - Returns: the new settings; `nil` if the configuration has an error, so that nothing was changed.
     private func reload() async -> Settings? {
         do {
             let new = try loader.load()

@@ -7,7 +7,7 @@ import Synchronization
 
 /// Owns the running node, and replaces it when the identity is rotated.
 actor NodeSupervisor {
-    /// Makes a node, not started, with a new identity and the configuration of the previous node.
+    /// Makes a node with an identity and a configuration. Does not start it.
     typealias Maker = @Sendable (Identity, NodeConfiguration) throws -> Node
 
     private let running: Mutex<Node>
@@ -18,7 +18,7 @@ actor NodeSupervisor {
     private let make: Maker
     private var rotation: Task<Void, any Error>?
     private var isStopped = false
-    /// The error that prevented the restart of the node after a rotation; `nil` while there is a node.
+    /// The error because of which the node could not be started again after a rotation of the identity; `nil` if there was none.
     private(set) var failure: HexlistError?
 
     init(node: Node, stateFolder: String, machine: MachineID, isForeign: Bool, logger: Logger, make: @escaping Maker) {
@@ -31,12 +31,12 @@ actor NodeSupervisor {
     }
 
     nonisolated var node: Node { running.withLock { $0 } }
-    /// Whether the state folder was last used on another machine and the user has not confirmed that yet.
+    /// Whether the state folder was last used on another machine, and the user has not confirmed yet that this machine keeps the identity.
     nonisolated var isForeign: Bool { foreign.withLock { $0 } }
 
-    /// Replaces the identity by a new one, and the node by a node with the new identity. The store stays.
-    /// - Throws: `HexlistError`: `identity` or an error of the store, if nothing was changed. After other errors the new identity is on the
-    ///   disk, and the daemon has to be restarted.
+    /// Replaces the identity by a new one, and the node by one with the new identity. The store stays the same.
+    /// - Throws: `HexlistError`: `badRequest`, `identity` or an error of the store, after which nothing was changed. After other errors,
+    ///   the new identity is on the disk, and the daemon has to be restarted (`failure`).
     func rotate() async throws {
         guard !isStopped, rotation == nil else {
             throw HexlistError(.badRequest, "The identity is being changed already, or the daemon is stopping.")
@@ -52,7 +52,7 @@ actor NodeSupervisor {
         await old.outbox.drain()
         let identity: Identity
         do {
-            // The store is changed before the file. If the daemon crashes in between, the store accepts both the old and the new identity.
+            // The store is changed before the identity file. If the daemon crashes in between, the store accepts any identity.
             try await old.store.setMeta(OwnIdentity.acceptingAny)
             identity = try Identity.replace(in: stateFolder)
         } catch {
@@ -79,14 +79,14 @@ actor NodeSupervisor {
         }
     }
 
-    /// Returns the node that replaced a stopped one; `nil` if the daemon stops.
+    /// Waits for a running rotation. Returns the node that replaced a stopped one; `nil` if none did, because the daemon stops.
     func successor(of stopped: Node) async -> Node? {
         _ = try? await rotation?.value
         return node === stopped ? nil : node
     }
 
-    /// Calls `body` at once and after each change of the node or of a node that replaces it, until the task is cancelled, the daemon stops
-    /// or `body` returns `false`.
+    /// Calls `body` immediately, and after each change that the node or its replacement reports. Returns when the task is cancelled, the
+    /// daemon stops or `body` returns `false`.
     nonisolated func atEachChange(_ body: () async -> Bool) async {
         var node: Node? = self.node
         while let running = node {
@@ -100,7 +100,7 @@ actor NodeSupervisor {
         }
     }
 
-    /// Records that the identity belongs to this machine.
+    /// Records in the store that the identity belongs to this machine.
     func keepIdentity() async throws {
         try await machine.keep(node.store)
         foreign.withLock { $0 = false }

@@ -9,8 +9,8 @@ public import Logging
 
 /// Logs to standard error, one line per record, as text for people or as JSON for machines.
 ///
-/// Messages are constant strings, and values are in the metadata. Values are made safe for terminals, because peers can choose some of
-/// them.
+/// Messages are constant strings; variable values are in the metadata. Control characters in values are replaced, because peers can choose
+/// some of the values.
 public struct StderrLogHandler: LogHandler {
     public var logLevel: Logger.Level
     public var metadata: Logger.Metadata = [:]
@@ -73,7 +73,7 @@ public struct StderrLogHandler: LogHandler {
     private static func shown(_ text: String) -> String { TerminalText.clean(PeerName.cut(text, bytes: 2_048)) }
 
     private static let toStandardError: @Sendable ([UInt8]) -> Void = { line in
-        // One call per line, so that lines of several threads do not mix. Errors are ignored.
+        // Each line is written with one call, so that lines of several threads do not mix. Errors are ignored.
         _ = line.withUnsafeBytes { Glibc.write(STDERR_FILENO, $0.baseAddress, $0.count) }
     }
 }

@@ -10,7 +10,7 @@ import NIOCore
     import Glibc
 #endif
 
-/// Dependencies of the routes of the local API.
+/// The parts of the daemon that the routes of the local API use.
 struct APIContext: Sendable {
     let supervisor: NodeSupervisor
     let stateFolder: String
@@ -22,13 +22,13 @@ struct APIContext: Sendable {
     let configuration: EffectiveConfiguration
     let hooks: HookFaults
     let metrics: Metrics
-    /// The event loop of the page's connections and of stream keep-alives; not the node's.
+    /// The event loop of the page's connections and of the keep-alive timers of streams. The node has another one.
     let eventLoop: any EventLoop
     let senders: PlainHTTPSenders
     let linkProbeSender: LinkProbeSender
     let logger: Logger
-    /// Allows one import of hexes or of a roster at a time. An import delays other writes to the store, for about a second on a fast disk,
-    /// and needs space for its body: a roster in memory, hexes in a temporary file.
+    /// Allows one import of hexes or of a roster at a time. An import delays other writes to the store, for about a second on a fast disk.
+    /// It also needs space for its body: memory for a roster, a temporary file for hexes.
     let imports = RequestSlots(1)
     /// Allows one check of links at a time, so that two checks do not send requests to the same host.
     let checks = RequestSlots(1)
@@ -53,7 +53,7 @@ struct APIContext: Sendable {
         return [stateFolder] + store + (cache.map { [$0] } ?? []) + [settings.hasSuffix("/hexlist") ? settings : configuration.path]
     }
 
-    /// Waits for the import slot: until no other import of hexes or of a roster runs.
+    /// Waits for the import slot, which is free while no import of hexes or of a roster runs.
     /// - Throws: `alreadyRunning` after `importWait`; `badRequest` if the caller closes the connection.
     func importSlot() async throws -> RequestSlots.Slot {
         let slot = try await CallerConnection.whileOpen { try await imports.acquire(within: Self.importWait, on: eventLoop) }
@@ -62,10 +62,10 @@ struct APIContext: Sendable {
             .alreadyRunning, "Another import is still running.", hint: "Nothing was imported. Try again when the other one is done.")
     }
 
-    /// Runs an import that holds the import slot, then returns freed memory to the system. Otherwise glibc keeps the memory for the thread
-    /// that freed it, and the next import is likely to run on another thread.
+    /// Runs an import that holds the import slot, then returns freed memory to the system. Otherwise glibc would keep the memory for the
+    /// thread that freed it, and the next import is likely to run on another thread.
     ///
-    /// The import is cancelled if the caller closes the connection, unless its transaction has begun.
+    /// If the caller closes the connection before the transaction begins, the import is cancelled.
     func importing<Value: Sendable>(
         _ slot: RequestSlots.Slot, _ work: @escaping @Sendable () async throws -> Value
     ) async throws -> Value {
@@ -77,11 +77,11 @@ struct APIContext: Sendable {
         return try result.get()
     }
 
-    /// Maximum time to wait for the import slot. Longer than the upload of a body (`APIInput.longestBody`) and the import of the largest
-    /// body, which takes seconds on a slow disk.
+    /// Maximum time to wait for the import slot. Longer than the maximum time of an upload (`APIInput.longestBody`) plus the import of the
+    /// largest body, which takes seconds on a slow disk.
     private static let importWait = TimeAmount.minutes(10)
 
-    /// Stops the daemon as SIGTERM does.
+    /// Stops the daemon by sending SIGTERM to this process.
     func endDaemon() {
         logger.critical("the node could not be restarted")
         kill(getpid(), SIGTERM)

@@ -5,7 +5,7 @@ import Hummingbird
 import NIOCore
 import Synchronization
 
-/// The query of a request. Unknown parameters are refused.
+/// The query parameters of a request. A request with an unknown parameter is refused.
 struct APIQuery {
     private let query: URLQuery
 
@@ -53,7 +53,7 @@ struct APIQuery {
         return number
     }
 
-    /// The value of a parameter with these choices; `nil` if it is missing.
+    /// The value of a parameter that has to be one of `choices`; `nil` if it is missing.
     func choice<Choice: RawRepresentable>(_ name: String, among choices: [Choice]) throws(HexlistError) -> Choice?
     where Choice.RawValue == String {
         guard let text = try text(name) else { return nil }
@@ -80,12 +80,12 @@ struct APIQuery {
         return choice
     }
 
-    /// The value of `limit`, or its default.
+    /// The value of `limit`, the maximum number of items in a page, or its default.
     func limit() throws(HexlistError) -> Int {
         Int(try number("limit", 1...Int64(LocalAPI.pageLimit)) ?? Int64(LocalAPI.defaultPageLimit))
     }
 
-    /// The value of `after`: the position after which a list continues.
+    /// The value of `after`: the cursor after which a page begins; `nil` for the first page.
     func cursor() throws(HexlistError) -> Int64? {
         guard let text = try text("after") else { return nil }
         guard let cursor = Int64(text), cursor >= 0 else {
@@ -94,14 +94,14 @@ struct APIQuery {
         return cursor
     }
 
-    /// The value of a point in time.
+    /// The value of a parameter with a time in RFC 3339; `nil` if it is missing.
     func time(_ name: String) throws(HexlistError) -> Timestamp? {
         guard let text = try text(name) else { return nil }
         guard let time = Timestamp(text) else { throw Self.notAllowed(name, text, "a time as `2031-04-05T06:07:08.009Z`") }
         return time
     }
 
-    /// The value of a duration, in seconds.
+    /// The value of a parameter with a duration such as `250ms` or `2m`, in seconds, or `fallback` if it is missing.
     func seconds(_ name: String, fallback: Double) throws(HexlistError) -> Double {
         guard let text = try text(name) else { return fallback }
         guard let seconds = DurationText.seconds(text), seconds <= LocalAPI.longestWaitSeconds else {
@@ -117,7 +117,7 @@ struct APIQuery {
 
 /// Parses path parameters and bodies of requests.
 enum APIInput {
-    /// A path parameter, percent-decoded, which the router does not do.
+    /// The value of a path parameter. Percent-decodes it, because the router does not.
     static func text(_ context: BasicRequestContext, _ name: String) throws(HexlistError) -> String {
         guard let raw = context.parameters.get(name), let text = PercentEncoding.decode(raw), !text.isEmpty else {
             throw HexlistError(.badRequest, "The path of the request is not percent-encoded UTF-8.")
@@ -125,7 +125,7 @@ enum APIInput {
         return text
     }
 
-    /// The local id in the path.
+    /// The value of the path parameter `id`, a positive number.
     static func id(_ context: BasicRequestContext) throws(HexlistError) -> Int64 {
         let text = try text(context, "id")
         guard let id = Int64(text), id > 0 else {
@@ -143,19 +143,19 @@ enum APIInput {
         }
     }
 
-    /// The time at which the last chunk of a body arrived.
+    /// The time at which the last chunk of a body arrived; shared by the task that reads and the task that checks the time limits.
     private final class LastChunkTime: Sendable {
         let at = Mutex(ContinuousClock.now)
     }
 
-    /// Maximum time between two chunks in `read`.
+    /// Default of the maximum time between two chunks in `read`.
     private static let longestPause = Duration.seconds(60)
-    /// Maximum time for the whole body in `read`. Shorter than the time other imports wait for the slot (`APIContext.importWait`).
+    /// Default of the maximum time for the whole body in `read`. Shorter than `APIContext.importWait`, for which the next import waits.
     private static let longestBody = Duration.seconds(9 * 60)
 
     /// Feeds a body to a reader, chunk by chunk as it arrives.
     /// - Returns: the reader after the last chunk.
-    /// - Throws: errors of `feed`; `badRequest` if no chunk arrives for `longestPause`, or the body is not complete within `longestBody`.
+    /// - Throws: errors of `feed`; `badRequest` if no chunk arrives for `pause`, or the body is not complete within `limit`.
     static func read<Reader: Sendable>(
         _ body: RequestBody, into reader: Reader, pause: Duration = longestPause, limit: Duration = longestBody,
         _ feed: @escaping @Sendable (inout Reader, UnsafeRawBufferPointer) throws -> Void

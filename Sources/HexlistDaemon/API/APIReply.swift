@@ -17,7 +17,7 @@ enum APIReply {
     /// - Parameters:
     ///   - rows: the rows read for the page.
     ///   - next: the cursor after the last row; `nil` at the end of the list.
-    ///   - behind: the number of hexes not indexed yet; `nil` for lists that do not use the search index.
+    ///   - behind: the number of hexes that are not in the search index yet; `nil` for lists that do not use the index.
     ///   - cursor: returns the cursor after a row.
     static func page<Row>(
         _ rows: [Row], next: Int64?, behind: Int64? = nil, cursor: (Row) -> Int64, shape: (Row) -> some JSONEncodable

@@ -1,7 +1,7 @@
 import HexlistAPI
 import Hummingbird
 
-/// Route `/v1/autostart`: whether hexlistd starts at login.
+/// Route `DELETE /v1/autostart`: turns off the start of hexlistd at login.
 struct AutostartRoutes: Sendable {
     let api: APIContext
 

@@ -13,7 +13,8 @@ import NIOCore
 
 struct BackupRoutes: Sendable {
     let api: APIContext
-    /// Allows one backup at a time. All requests share it, because the socket has a single router and `PageGate` permits no backups.
+    /// Allows one backup at a time. All requests for backups use this instance: the socket has a single router, and `PageGate` refuses such
+    /// requests on the page's listener.
     private let backups = SingleBackup()
 
     func add(to router: Router<BasicRequestContext>) {
@@ -26,8 +27,9 @@ struct BackupRoutes: Sendable {
     /// Bytes per chunk of the reply.
     private static let chunkBytes = 256 << 10
 
-    /// Makes a backup in the state folder and sends it. The file is unlinked before it is sent, so that no file is left if the caller
-    /// disconnects. Only one backup is made at a time.
+    /// Makes a backup in the state folder and sends it. The open file is unlinked before it is sent, so no file is left if the caller
+    /// disconnects.
+    /// - Throws: `alreadyRunning` while another backup is made.
     private func make() async throws -> Response {
         let node = api.node
         let path = StateFolder.backupPath(api.stateFolder)

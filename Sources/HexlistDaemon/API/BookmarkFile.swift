@@ -2,16 +2,16 @@ import HexlistFormats
 import HexlistJSON
 import HexlistModel
 
-/// The hexes in a file of another program, or of `hexlist export`.
+/// The contents of an imported file: bookmarks or links from another program, or hexes from `hexlist export`.
 struct BookmarkFile {
-    /// The hexes, one HexJM each.
+    /// The hexes of the file, each as a HexJM.
     var lines: [JSONValue]
-    /// Whether the hexes are folders of bookmarks, which extend existing hexes of the same name.
+    /// Whether the hexes were made from folders of bookmarks. Such a hex extends an existing hex of the same name.
     var hasFolders = true
-    /// Number of entries that are not links.
+    /// Number of entries of the file that are not links.
     var skipped: Int
 
-    /// - Parameter name: the name of the file, which is the description of links outside folders.
+    /// - Parameter name: the name of the file. A hex with links that are in no folder gets it as its description.
     /// - Throws: `badRequest` if the format is unknown, or there are no links.
     init(_ file: [UInt8], name: String) throws(HexlistError) {
         let shown = TerminalText.clean(name, columns: 60)

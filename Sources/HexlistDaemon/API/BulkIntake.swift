@@ -10,13 +10,13 @@ import Synchronization
 /// The input side of a bulk send. One task reads, decodes and encodes lines (`read`), a second one puts the hexes into the outbox
 /// (`accept`), and a bounded queue connects the two. A third task writes the reply from `progress` and `take()`.
 final class BulkIntake: Sendable {
-    /// Progress of the input.
+    /// The progress of reading and storing the input.
     struct Progress: Sendable {
         var lines = 0
         var invalid = 0
         /// Number of refused lines that are not in the reply, because `refusalLimit` was reached.
         var untold = 0
-        /// Whether all lines are in the outbox or refused.
+        /// Whether the input has ended, and each line is in the outbox or refused.
         var isAccepted = false
         /// The error that aborted the stream.
         var error: HexlistError?
@@ -122,7 +122,7 @@ final class BulkIntake: Sendable {
         changed()
     }
 
-    /// Moves hexes from the queue to the outbox, batch by batch, until `read` has ended and the queue is empty.
+    /// Moves hexes from the queue to the outbox in batches, until `read` has ended and the queue is empty.
     func accept() async {
         while let batch = await queue.take() {
             let (refused, failure) = await node.outbox.enqueue(batch, for: bulk, timeout: timeout)

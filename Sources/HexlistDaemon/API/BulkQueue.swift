@@ -4,8 +4,8 @@ import Synchronization
 /// A bounded queue between the task that reads a bulk stream and the task that stores its hexes. `take` removes all queued hexes as one
 /// batch, so the hexes read while a batch is being stored form the next batch. One producer, one consumer.
 final class BulkQueue: Sendable {
-    /// Limits of the queue, in hexes and in bytes. `put` adds its hexes first, and then waits while a limit is reached, so a batch can
-    /// exceed the limits by the hexes of one `put`. Each batch is stored in one transaction.
+    /// The number of hexes and of bytes at which the queue is full. `put` adds its hexes first, and then waits while the queue is full, so
+    /// a batch can exceed the limits by the hexes of one `put`. Each batch is stored in one transaction.
     private static let (hexes, bytes) = (1_024, 1 << 20)
 
     private struct State {
@@ -52,7 +52,7 @@ final class BulkQueue: Sendable {
         }
     }
 
-    /// Marks the end of the input. `take` returns the queued hexes, and `nil` from then on.
+    /// Marks the end of the input. The next `take` returns the rest of the hexes, further ones return `nil`.
     func end() {
         let taker = state.withLock { state in
             state.isEnded = true

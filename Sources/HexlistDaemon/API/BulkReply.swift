@@ -11,7 +11,8 @@ import ServiceLifecycle
 ///                  │ refused lines           │ outcomes
 ///     reply ◄──────┴───── BulkReplyWriter ◄──┘
 ///
-/// Three tasks: one reads and decodes, one stores, one writes the reply. A caller that does not read the reply does not block its input.
+/// There are three tasks: one reads and decodes, one stores, one writes the reply. Input is therefore accepted even if the caller does not
+/// read the reply.
 struct BulkReply: Sendable {
     struct Options: Sendable {
         var wait: SendWait

@@ -25,7 +25,7 @@ struct BulkReplyWriter: Sendable {
         self.intake = intake
     }
 
-    /// Writes lines after each change until all hexes have an outcome or the wait is over, then the summary.
+    /// Writes new lines after each change, until all hexes have an outcome or the maximum wait is over. Then writes the summary.
     func report(_ wakeups: AsyncStream<Void>, to writer: inout any ResponseBodyWriter) async throws {
         var hasToldEnd = false
         var progressAt = ContinuousClock.now + Self.progressInterval
@@ -56,14 +56,14 @@ struct BulkReplyWriter: Sendable {
         try await writer.write(ByteBuffer(bytes: bytes))
     }
 
-    /// Returns the lines for new refusals and warnings.
+    /// Returns the lines for new refusals and warnings, encoded as JSON.
     private func newRefusals() -> [UInt8] {
         let (refusals, warnings) = intake.take()
         return refusals.flatMap { BulkReplyLine.refused($0).lineBytes } + warnings.flatMap { BulkReplyLine.warning($0).lineBytes }
     }
 
-    /// Returns the lines for new outcomes.
-    /// - Parameter all: whether to include rows without an outcome yet.
+    /// Returns the lines for new outcomes, encoded as JSON.
+    /// - Parameter all: whether to include rows that have no outcome yet.
     private func newOutcomes(all: Bool) async throws -> [UInt8] {
         guard options.reportsAll else {
             guard options.wait == .stored else { return [] }

@@ -2,18 +2,19 @@ import HexlistModel
 import HexlistTransport
 import NIOCore
 
-/// The connection of the request handled by the current task.
+/// The connection of the request that the current task handles.
 enum CallerConnection {
     @TaskLocal static var channel: (any Channel)?
 
     /// The address of the caller; `nil` on a Unix socket.
     static var remoteAddress: IPAddress? { channel?.remoteAddress?.ipAddress.flatMap { IPAddress.withZone($0)?.address } }
 
-    /// Protects the connection from eviction, because its request has a valid key or token.
+    /// Marks the connection as authenticated, because its request has a valid key or token. It then keeps its slot when the peer port has
+    /// too many HTTP connections.
     static func markAuthenticated() { channel?.pipeline.fireUserInboundEventTriggered(PlainHTTPAuthenticated()) }
 
-    /// Runs work, and cancels it when the connection is closed. A caller that closed only its sending side still gets the reply.
-    /// - Throws: `badRequest` if the connection was closed before `work` was done. `work` has ended by then.
+    /// Runs work, and cancels it when the connection is closed. The connection stays open if the caller closes only its sending direction.
+    /// - Throws: `badRequest` if the connection was closed before `work` was done. This is thrown after `work` has ended.
     static func whileOpen<Value: Sendable>(_ work: @escaping @Sendable () async throws -> Value) async throws -> Value {
         guard let channel else { return try await work() }
         let (closing, isClosed) = AsyncStream.makeStream(of: Void.self)

@@ -5,17 +5,17 @@ import NIOCore
 import NIOHTTP1
 import NIOHTTPTypes
 
-/// Closes idle connections and connections with an incomplete request. It also handles `Expect: 100-continue`, which curl sends before
-/// uploads, and answers invalid HTTP with an error in JSON.
+/// Closes connections that are idle, and connections whose request stays incomplete. It also handles `Expect: 100-continue`, which curl
+/// sends before uploads, and answers invalid HTTP with an error in JSON.
 ///
-/// Bulk streams and replies have no time limit, because they pause while the outbox is full or the caller is slow, except on a strict
-/// connection. Uploads have no time limit as long as bytes arrive.
+/// A stream of hexes and a reply have no time limit, because they pause while the outbox is full or the caller reads slowly. If
+/// `Limits.isStrict` is set, they have one. An upload has no time limit as long as bytes arrive.
 final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPRequestPart
     typealias OutboundIn = HTTPResponsePart
     typealias OutboundOut = HTTPResponsePart
 
-    /// Time limit for the head of a request, for its body, and for the rest of a body after the reply.
+    /// Time limit for an idle connection, for the head of a request, for its body, and for the rest of a body after the reply.
     private let time: TimeAmount
     private let limits: Limits
     /// Maximum bytes of the current body.
@@ -29,25 +29,26 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
     private var fault: HexlistError?
     /// Whether the 400 reply to invalid HTTP was begun.
     private var hasRepliedToInvalidHTTP = false
-    /// Whether the reply has `Connection: close`. The connection is closed after the reply and the rest of the body.
+    /// Whether the reply has `Connection: close`. The connection is closed when the reply was sent and the rest of the body was received.
     private var closesAfterReply = false
     /// Whether no body is being received: `false` from the head of a request until its last byte.
     private var isBodyComplete = true
-    /// Bytes of the current body after a reply with `Connection: close`.
+    /// Number of bytes of the current body that were received after a reply with `Connection: close`.
     private var discardedBytes = 0
 
-    /// The limits of the bodies of a listener.
+    /// The limits for the request bodies of a listener.
     struct Limits: Sendable {
         /// Maximum bytes of a body, after which the connection is closed.
         var maximumBody = Int.max
-        /// The beginning of the paths at which every body is an upload, with a maximum of its own; `nil` for none.
+        /// The prefix of the paths at which each body counts as an upload, with the maximum bytes of such a body; `nil` if there are none.
         var uploads: (path: String, maximumBody: Int)?
-        /// Whether the time limit also applies to bulk streams, and to pauses of a reply, because anybody on the network can connect.
+        /// Whether the time limit also applies to streams of hexes and to pauses of a reply. Set for the peer port, to which every host on
+        /// the network can connect.
         var isStrict = false
     }
 
-    /// Maximum bytes of a refused body that are read, so that the caller sees the reply: a piece of a guest's file. Then the connection is
-    /// closed.
+    /// Maximum bytes of a refused body that are still received, so that the caller reads the reply. After more bytes the connection is
+    /// closed. Equals the maximum size of a piece of a guest's file.
     private static let discardedLimit = 4 << 20
 
     init(time: TimeAmount, _ limits: Limits = Limits()) { (self.time, self.limits) = (time, limits) }
@@ -100,8 +101,8 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
     func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
         switch unwrapOutboundIn(data) {
         case .head where fault != nil && requests == 0 && !hasRepliedToInvalidHTTP:
-            // Hummingbird answers invalid HTTP with a 400 without a body. Its head is replaced by one with a body; the end part of its
-            // answer follows.
+            // Hummingbird answers invalid HTTP with the status 400 and no body. This writes another head and a body in place of its head;
+            // the end of its reply follows.
             hasRepliedToInvalidHTTP = true
             let error = fault ?? HexlistError(.badRequest, "")
             let body = ErrorJSON(error).jsonBytes
@@ -114,7 +115,7 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
         case .body where limits.isStrict: wait(context)
         case .head, .body: break
         case .end where hasRepliedToInvalidHTTP:
-            // The connection is closed, because nothing more is read from it, and a caller that continues to write would block.
+            // The connection is closed, because nothing more is read from it: a caller that continued to write would block.
             context.writeAndFlush(data, promise: promise)
             return context.close(promise: nil)
         case .end:

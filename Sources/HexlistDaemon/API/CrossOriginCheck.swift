@@ -2,15 +2,16 @@ import HTTPTypes
 import HexlistModel
 import Hummingbird
 
-/// Refuses requests made by web pages in a browser. They could reach the Unix socket through a program that forwards a port to it. Other
-/// programs have no reason to send the refused headers.
+/// Refuses requests of web pages in a browser, which could reach the Unix socket through a program that forwards a port to it. Recognises
+/// them by headers that only browsers send, and by the Host header.
 enum CrossOriginCheck {
     private static let headers = ["origin", "referer", "sec-fetch-site", "sec-fetch-mode"].compactMap { HTTPField.Name($0) }
     /// The loopback addresses that the Host header may contain. It may also contain a name without a dot (`localhost`, `hexlist`), because
     /// the names of web pages have a dot.
     private static let addresses = ["127.0.0.1", "[::1]"]
 
-    /// - Throws: `HexlistError` `forbidden`.
+    /// Checks the headers of a request.
+    /// - Throws: `HexlistError` `forbidden` if a web page may have sent the request.
     static func refuse(_ request: Request) throws(HexlistError) {
         if let header = headers.first(where: { request.headers.contains($0) }) {
             throw HexlistError(

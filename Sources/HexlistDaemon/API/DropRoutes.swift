@@ -7,7 +7,7 @@ import HexlistStore
 import HexlistSystem
 import Hummingbird
 
-/// `/v1/drops`: drop tokens, with which shortcuts on phones send.
+/// `/v1/drops`: lists, adds and removes drop tokens.
 struct DropRoutes: Sendable {
     let api: APIContext
 

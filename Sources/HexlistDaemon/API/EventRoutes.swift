@@ -25,8 +25,8 @@ struct EventRoutes: Sendable {
         }
     }
 
-    /// Returns the number of the event after which to begin, and the number of newest events requested by `last`, at most one page. The
-    /// default is to begin with the oldest stored event; `last` can only move the beginning to a later event.
+    /// Returns the number of the event after which the list begins, and the number of newest events that `last` requests, at most one page.
+    /// Without parameters the list begins with the oldest stored event. If `since` and `last` are both given, the later beginning counts.
     private func start(_ request: Request, _ query: APIQuery, _ types: [EventType]) async throws -> (Int64, count: Int?) {
         var since = try query.number("since", 0...Int64.max - 1)
         var last = try query.number("last", 0...LocalAPI.lastEvents).map { Int($0) }
@@ -47,7 +47,7 @@ struct EventRoutes: Sendable {
         return (max(since ?? oldest - 1, newest ?? 0), last.map { min(max(1, $0), LocalAPI.pageLimit) })
     }
 
-    /// The event types with these names: a single one (`hex.held`), or all with a prefix (`hex`).
+    /// Returns the event types with these names. A name is that of a type (`hex.held`), or the prefix of several types (`hex`).
     /// - Throws: `badRequest` for an unknown name.
     private static func types(_ names: [String]) throws(HexlistError) -> [EventType] {
         var types: [EventType] = []
@@ -73,7 +73,7 @@ private struct EventSource: StreamSource {
     let types: [EventType]
     var last: Int64
 
-    /// Maximum events per read.
+    /// Maximum number of events per read of the store.
     private static let batch = 500
 
     mutating func next() async throws -> (messages: [StreamMessage], hasMore: Bool) {
@@ -93,7 +93,7 @@ private struct EventSource: StreamSource {
 }
 
 extension EventJSON {
-    /// Converts rows, with the current labels of their peers and subjects of their hexes, read once for all rows.
+    /// Converts event rows. The current display names of their peers and subjects of their hexes are read once for all rows.
     static func of(_ rows: [EventRow], _ node: Node) async throws -> [EventJSON] {
         let labels = await node.peers.labels(of: rows.compactMap(\.peer))
         let hexes = rows.compactMap(\.hex)

@@ -7,7 +7,7 @@ import ServiceLifecycle
 
 /// The source of an event stream's messages.
 protocol StreamSource: Sendable {
-    /// The messages available now, in order, and whether there are more.
+    /// Returns the messages that are available now, in order, and whether another call would return more of them.
     mutating func next() async throws -> (messages: [StreamMessage], hasMore: Bool)
 }
 
@@ -17,7 +17,7 @@ enum EventStreamReply {
         request.headers[values: .accept].contains { $0.contains(LocalAPI.eventStreamType) }
     }
 
-    /// Sends the messages that are available at once, and new ones after each change of the node.
+    /// Returns a reply that sends the available messages immediately, and new ones after each change of the node.
     static func response(_ source: some StreamSource, api: APIContext) -> Response {
         let body = ResponseBody { writer in
             var source = source
@@ -45,7 +45,7 @@ enum EventStreamReply {
 
     private enum Wakeup {
         case changed
-        /// Time for a keep-alive.
+        /// A keep-alive is due.
         case tick
     }
 

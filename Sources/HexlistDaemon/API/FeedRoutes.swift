@@ -4,7 +4,7 @@ import HexlistModel
 import HexlistStore
 import Hummingbird
 
-/// `/v1/feeds`: the addresses from which feed readers of this machine read links.
+/// `/v1/feeds`: lists, adds and removes feed addresses, from which feed readers on this machine read links.
 struct FeedRoutes: Sendable {
     let api: APIContext
 

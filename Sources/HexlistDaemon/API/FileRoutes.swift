@@ -6,7 +6,8 @@ import HexlistTransfers
 import Hummingbird
 import NIOCore
 
-/// `/v1/offers` and `/v1/transfers`: files offered to peers, and files fetched from them.
+/// `/v1/offers`, `/v1/transfers` and `/v1/upload-requests`: files offered to peers, files fetched from them, and requests of LocalSend
+/// devices to send files.
 struct FileRoutes: Sendable {
     let api: APIContext
 
@@ -64,7 +65,7 @@ struct FileRoutes: Sendable {
         }
     }
 
-    /// Reads files and offers them. The reply is a progress stream that ends with the hex.
+    /// Reads files and offers them. The reply is a stream of progress lines that ends with a hex with links to the files.
     private func offer(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
         _ = try APIQuery(request)
         return try await offer(try await APIInput.requiredShape(request), request)
@@ -98,7 +99,7 @@ struct FileRoutes: Sendable {
     }
 
     /// Returns a finished transfer with the path of its file.
-    /// - Throws: `badRequest` if it is not finished.
+    /// - Throws: `badRequest` if the transfer is not finished.
     private func received(_ request: Request, _ context: BasicRequestContext) async throws -> (TransferView, path: String) {
         _ = try APIQuery(request)
         let transfer = try await api.node.transfers.transfer(try APIInput.id(context))
@@ -110,7 +111,7 @@ struct FileRoutes: Sendable {
     private static let imageBytes = 32 << 20
     private static let pieceBytes = 256 << 10
 
-    /// The bytes of a received image of a trusted peer, for a thumbnail.
+    /// Returns the bytes of a received image of a trusted peer, from which the page makes a thumbnail.
     private func image(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
         let (transfer, path) = try await received(request, context)
         guard transfer.tag?.trust == .trusted else { throw HexlistError(.forbidden, "Only images of trusted peers are read.") }
@@ -127,7 +128,7 @@ struct FileRoutes: Sendable {
         return Response(status: .ok, headers: [.contentType: LocalAPI.uploadType, .cacheControl: "no-store"], body: body)
     }
 
-    /// The totals of a range of transfers, once or as an event stream.
+    /// Returns the totals of a range of transfers, once or as an event stream.
     private func summary(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
         let query = try APIQuery(request, allowing: ["first", "last"])
         let first = try query.number("first", 1...Int64.max) ?? 1

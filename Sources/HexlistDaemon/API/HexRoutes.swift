@@ -8,7 +8,7 @@ import Hummingbird
 struct HexRoutes: Sendable {
     let api: APIContext
 
-    /// Maximum number of ids, and of ranges, in a request.
+    /// Maximum number of ids, and maximum number of ranges of ids, in a request.
     private static let idsOfRequest = 10_000
     private static let rangesOfRequest = 1_000
 
@@ -98,15 +98,15 @@ struct HexRoutes: Sendable {
         try await change(hexes, .delete)
     }
 
-    /// Accepts held hexes: ids in the given order, ranges and lists in the order of arrival.
+    /// Accepts held hexes. Hexes named by id are accepted in the given order, those of ranges and lists in the order of arrival.
     private func accept(_ hexes: HexSelection) async throws -> Response {
         try await change(hexes, .accept)
     }
 
     // MARK: Changes of several hexes
 
-    /// Applies a change to several hexes: to ids in one transaction, all or none; to ranges and lists in several transactions. Marking a
-    /// list affects only its unread hexes.
+    /// Applies a change to several hexes. Hexes named by id are changed in one transaction, all or none; ranges and lists in several
+    /// transactions. Marking a list as read affects only its unread hexes.
     private func change(_ hexes: HexSelection, _ change: HexChange) async throws -> Response {
         let now = Timestamp.now.milliseconds
         var changed = 0
@@ -135,7 +135,7 @@ struct HexRoutes: Sendable {
                 changed: found.hexes, links: found.links, hexesInside: found.hexesInside, linksInside: found.linksInside))
     }
 
-    /// The part of a selection of hexes that one call of the store changes.
+    /// A part of a selection of hexes, which one call of the store changes.
     private enum SelectionPart: Sendable {
         case ids([Int64])
         case group(HexSet, from: Int64? = nil)
@@ -145,7 +145,7 @@ struct HexRoutes: Sendable {
         switch hexes {
         case .ids(let ids, let ranges):
             try Self.check(ids, ranges)
-            // A range may end above the newest id. It is cut there, so that hexes that arrive during the request are excluded.
+            // A range may end above the newest id. It is cut at that id, so that hexes that arrive during the request are excluded.
             let newest = ranges.isEmpty ? 0 : try await api.store.read { try $0.newestHex() }
             // Ranges include received hexes only. Hexes of My Hexlist are changed only if their ids are named.
             let positions: [HexLocation] = change.requiredLocation.map { [$0] } ?? [.inbox, .held]
@@ -169,7 +169,7 @@ struct HexRoutes: Sendable {
             guard change == .accept else {
                 return [.group(.list(HexFilter(location: location, unread: change != .delete, peer: peer)), from: start)]
             }
-            // Hexes are accepted in the order of arrival, which is by ascending id. A list would be in descending order.
+            // Hexes are accepted in the order of arrival, by ascending id, so a range is used: a list would be in descending order.
             let last = if let newest { newest } else { try await api.store.read { try $0.newestHex() } }
             return last > 0 ? [.group(.ids(1...last, in: location, of: peer))] : []
         }

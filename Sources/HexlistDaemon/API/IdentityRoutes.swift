@@ -31,14 +31,14 @@ struct IdentityRoutes: Sendable {
         }
     }
 
-    /// Rotates the identity. Replies with the node's status once the node with the new identity is up.
+    /// Rotates the identity. Replies with the status once the node with the new identity has started.
     private func rotate(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
         _ = try APIQuery(request)
         let former = api.node.id
         do {
             try await api.supervisor.rotate()
         } catch {
-            // Without a node there is nothing to serve; the restarted daemon will use the identity on the disk.
+            // Without a node the daemon cannot serve requests, so it ends. After its restart it uses the identity on the disk.
             if await api.supervisor.failure != nil { api.endDaemon() }
             throw error
         }

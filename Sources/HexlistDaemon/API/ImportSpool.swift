@@ -6,20 +6,20 @@ import HexlistWire
 import Synchronization
 
 /// Reads the body of an import, one HexJM per line, into a temporary file in the state folder. The store then reads the hexes from that
-/// file one by one. Memory use is one line, two buffers, and 48 bytes per hex; the size limit of an import allows 200 000 hexes.
+/// file one by one. The memory use is one line, two buffers, and 48 bytes per hex. The size limit of an import allows 200 000 hexes.
 struct ImportReader {
     private var spooled: SpooledImport
     private let diskReserve: Int64
     private var weight = 0
     private var decoder = WrapperDecoder()
     private var splitter = LineSplitter(limit: ProtocolLimits.largestFrameBytes)
-    /// Lines that are not written to the file yet.
+    /// The lines that are not written to the file yet.
     private var buffer: [UInt8] = []
 
     private static let bufferBytes = 256 << 10
 
     /// - Parameter diskReserve: number of bytes that have to stay free on the file system.
-    /// - Throws: `storageFull`; `internal` if the folder is not writable
+    /// - Throws: `storageFull`; `internal` if the folder is not writable.
     init(folder: String, diskReserve: Int64) throws(HexlistError) {
         do throws(SystemError) {
             spooled = SpooledImport(file: try UnnamedFile(in: folder))
@@ -30,12 +30,12 @@ struct ImportReader {
     }
 
     /// Reads the next bytes of the body.
-    /// - Throws: `tooLarge`, `storageFull`, `internal`
+    /// - Throws: `tooLarge` above `LocalAPI.importWeight`; `storageFull`; `internal` if the file cannot be written.
     mutating func feed(_ bytes: UnsafeRawBufferPointer) throws(HexlistError) {
         for (number, line) in splitter.lines(bytes) { try take(number, line) }
     }
 
-    /// Reads the last line, which may have no line end, and returns the import.
+    /// Reads the last line, which may have no line end. Returns the complete import.
     mutating func finish() throws(HexlistError) -> SpooledImport {
         for (number, line) in splitter.lastLine() { try take(number, line) }
         try flush()
@@ -88,14 +88,14 @@ struct ImportReader {
     }
 }
 
-/// The hexes of an import in a temporary file, and the lines that were refused.
+/// An import whose hexes are in a temporary file, with the lines that were refused.
 struct SpooledImport: ImportSource {
     fileprivate let file: UnnamedFile
     private(set) var entries: [ImportEntry] = []
     /// The offsets in the file at which the lines of the entries end.
     private var ends: [Int] = []
     fileprivate(set) var refused: [BulkRefusal] = []
-    /// Number of further refused lines, after `refused` has reached its maximum.
+    /// Number of further refused lines, which are not in `refused` because it has its maximum size.
     fileprivate(set) var unlisted = 0
     private let window = Window()
 
@@ -114,7 +114,7 @@ struct SpooledImport: ImportSource {
         return hex
     }
 
-    /// A buffer with the part of the file around the line that was read last. The store reads the hexes forwards, then backwards.
+    /// A read buffer with the part of the file around the last read line, because the store reads the hexes forwards and then backwards.
     private final class Window: Sendable {
         private struct State {
             var decoder = WrapperDecoder()

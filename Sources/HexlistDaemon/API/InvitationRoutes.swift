@@ -4,7 +4,7 @@ import HexlistModel
 import HexlistNode
 import Hummingbird
 
-/// `/v1/invitations`: guests, which send with a browser and without Hexlist.
+/// `/v1/invitations`: lists, makes and ends guest invitations.
 struct InvitationRoutes: Sendable {
     let api: APIContext
 

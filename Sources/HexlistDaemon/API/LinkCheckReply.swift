@@ -4,8 +4,8 @@ import Hummingbird
 import Logging
 import NIOCore
 
-/// The reply to a check of links: lines of progress, then the result or an error. The check ends when the caller closes the connection,
-/// which a write of progress notices.
+/// The reply to a check of links: lines of progress, then the result or an error. If the caller closes the connection, the next write of
+/// progress fails and ends the check.
 struct LinkCheckReply: Sendable {
     private typealias Line = ProgressReply<MineCheckResult>
 

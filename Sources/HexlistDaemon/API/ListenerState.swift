@@ -1,6 +1,6 @@
 import HexlistModel
 
-/// The state of a listener that starts when it is needed, with the callers that wait for the start. Part of the actor that runs the listener.
+/// The state of a listener that starts on demand, with the callers that wait for the start. Owned by the actor that runs the listener.
 struct ListenerState<Listener: Sendable> {
     private enum State {
         case closed
@@ -11,7 +11,7 @@ struct ListenerState<Listener: Sendable> {
     }
 
     private var state = State.closed
-    /// A stream with an element for each requested start.
+    /// A stream with an element for each requested start. The actor starts the listener for each element.
     let startRequests: AsyncStream<Void>
     private let requests: AsyncStream<Void>.Continuation
 
@@ -22,14 +22,14 @@ struct ListenerState<Listener: Sendable> {
     /// The listener while it is open.
     var open: Listener? { if case .open(let listener) = state { listener } else { nil } }
 
-    /// Requests a start, if the listener is closed.
+    /// Requests a start if the listener is closed; otherwise does nothing.
     mutating func requestStart() {
         guard isClosed else { return }
         state = .opening([])
         requests.yield()
     }
 
-    /// Resumes a caller with the listener, after it has started if necessary.
+    /// Resumes a caller with the open listener. If the listener is closed, requests a start, and resumes the caller after it.
     mutating func wait(_ continuation: CheckedContinuation<Listener, any Error>) {
         requestStart()
         switch state {
@@ -46,12 +46,12 @@ struct ListenerState<Listener: Sendable> {
     /// Sets the state to closed, after the listener has ended.
     mutating func closed() { if case .open = state { state = .closed } }
 
-    /// Called after a start failed: requests another start if callers wait for the listener; otherwise the listener is closed.
+    /// Handles a failed start. Requests another start if callers wait for the listener; otherwise sets the state to closed.
     mutating func startAgainIfAwaited() {
         if case .opening(let waiting) = state, !waiting.isEmpty { requests.yield() } else { state = .closed }
     }
 
-    /// Handles the end of the daemon.
+    /// Sets the state to stopped, because the daemon ends. Waiting callers and later ones get an error.
     mutating func stopped() { become(.stopped, .failure(Self.stopping)) }
 
     private static var stopping: HexlistError { HexlistError(.gone, "hexlistd is stopping.") }

@@ -13,7 +13,7 @@ import ServiceLifecycle
 
 /// The HTTP server of the local API.
 enum LocalServer {
-    /// Maximum seconds that a connection may be idle, or a request incomplete.
+    /// Maximum seconds for which a connection may be idle or a request incomplete.
     static let requestSeconds: Int64 = 60
 
     /// Returns the server as a service of the daemon. Hummingbird's `Application` is not used, because it wakes the process every second to
@@ -30,8 +30,8 @@ enum LocalServer {
         let responder = router(api).buildResponder()
         let http = channel(settings: settings, logger: logger) { try await responder.respond(to: $0, context: $1) }
         return Server(
-            // The mode of the socket file keeps other users out. This check also refuses root, and other users who were passed a
-            // descriptor.
+            // The mode of the socket file keeps other users out. This check also refuses root, and processes of other users that got an
+            // open descriptor of the socket.
             childChannelSetup: OwnUserChannel(http: http, staysOnLoop: true) { UnixSocketPeer.user(of: $0) },
             configuration: ServerConfiguration(
                 address: .unixDomainSocket(path: socket),
@@ -39,10 +39,11 @@ enum LocalServer {
             onServerRunning: { _ in await onRunning() }, eventLoopGroup: group, logger: logger)
     }
 
-    /// Makes the HTTP/1.1 channel of all listeners: socket, page and peer port, with the limits in `settings`.
+    /// Makes an HTTP/1.1 channel, with the limits in `settings`. Used by all listeners: the socket, the page, feeds, and HTTP on the peer
+    /// port.
     /// - Parameters:
-    ///   - seconds: maximum time of an idle connection, or of an incomplete request.
-    ///   - limits: the limits of bodies.
+    ///   - seconds: maximum time for which a connection may be idle or a request incomplete.
+    ///   - limits: the limits for request bodies.
     static func channel(
         settings: Settings.API, seconds: Int64 = requestSeconds, limits: ConnectionHandler.Limits = ConnectionHandler.Limits(),
         logger: Logger,
@@ -63,7 +64,7 @@ enum LocalServer {
         { (request, writer: consuming ResponseWriter, channel) in
             let context = BasicRequestContext(source: ApplicationRequestContextSource(channel: channel, logger: logger))
             if isShort(request) { return try await reply(to: request, context, writer, respond) }
-            // Connections of the API socket run on the node's event loop, so longer work moves to the global executor.
+            // Connections of the API socket run on the node's event loop, so requests that take longer move to the global executor.
             var slot = Optional(writer)
             try await CallerConnection.$channel.withValue(channel) {
                 try await withTaskExecutorPreference(globalConcurrentExecutor) {
@@ -87,7 +88,7 @@ enum LocalServer {
         }
     }
 
-    /// Maximum size of a hex that is parsed on the event loop. Parsing one of this size takes 0.1 ms.
+    /// Maximum bytes of a hex that is parsed on the event loop. Parsing a hex of this size takes 0.1 ms.
     private static let shortBytes = 64 << 10
 
     /// Whether a request is handled on its event loop: the send of a small hex, which takes less time than a thread switch.
@@ -98,16 +99,16 @@ enum LocalServer {
         return request.headers[.contentLength].flatMap { Int($0) }.map { (0...shortBytes).contains($0) } ?? false
     }
 
-    /// Replaces the parser's error if reading the rest of a request fails while its reply is being sent. The parser's own error would cause
-    /// a second reply.
+    /// The error thrown in place of the parser's error, if the rest of a request cannot be parsed while its reply is being sent. The
+    /// parser's own error would cause a second reply.
     private struct RequestReadError: Error {}
 
     /// Makes the router of the local API.
-    /// - Parameter admit: throws to refuse a request before it is routed.
+    /// - Parameter admit: checks a request before it is routed, and throws an error to refuse it.
     static func router(
         _ api: APIContext, admit: @escaping @Sendable (Request) throws -> Void = CrossOriginCheck.refuse
     ) -> Router<BasicRequestContext> {
-        // Two routers: the middleware takes the list of all routes, and applies only to routes that are added after it.
+        // Two routers are needed: the middleware gets the list of all routes, but applies only to routes that are added after it.
         let routes = Router()
         add(api, to: routes)
         let router = Router()
@@ -121,7 +122,7 @@ enum LocalServer {
     private static func add(_ api: APIContext, to router: Router<BasicRequestContext>) {
         router.get("/healthz") { request, _ in
             _ = try APIQuery(request)
-            // An error in reading the store makes the health check fail.
+            // If the store cannot be read, this throws, and the health check fails.
             _ = try await api.store.read { try $0.counts() }
             return Response(
                 status: .ok, headers: [.contentType: "text/plain; charset=utf-8"],

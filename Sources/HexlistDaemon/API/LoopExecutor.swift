@@ -1,7 +1,7 @@
 import NIOCore
 
-/// A task executor that runs jobs on an event loop. It runs the task of a connection on the loop of its channel, which may be the node's,
-/// without a thread switch.
+/// A task executor that runs jobs on an event loop. With it, the task of a connection runs on the loop of its channel. If that is also the
+/// node's loop, a request needs no thread switch.
 final class LoopExecutor: TaskExecutor {
     private let loop: any EventLoop
 

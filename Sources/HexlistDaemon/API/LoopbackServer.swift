@@ -12,7 +12,7 @@ struct LoopbackServer: Sendable {
     let api: APIContext
     let respond: @Sendable (Request, BasicRequestContext) async throws -> Response
 
-    /// Serves until `ended` finishes, or until the task is cancelled.
+    /// Serves requests until `ended` finishes, or until the task is cancelled.
     /// - Parameters:
     ///   - onEnd: called before the connections are closed.
     ///   - onOpen: called with the listening channel; no request is answered before it returns.

@@ -2,11 +2,10 @@ import HexlistAPI
 import HexlistJSON
 import HexlistModel
 
-/// Finds probable mistakes in the lines of a bulk send: unknown members with a name close to a known one, and links without a scheme. The
-/// lines are sent unchanged, and each mistake is reported once.
+/// Finds probable mistakes in the lines of a bulk send: unknown members whose names resemble known ones, and links without a scheme. The
+/// lines are sent unchanged. Each mistake is reported once.
 ///
-/// The work is bounded: at most `maximumHints` mistakes are reported, and members are checked in at most `maximumLines` lines that have
-/// unknown ones.
+/// The work is bounded: at most `maximumHints` mistakes are reported, and unknown members are checked in at most `maximumLines` lines.
 struct MemberHints {
     private static let maximumHints = 20
     private static let maximumLines = 1_000
@@ -18,7 +17,8 @@ struct MemberHints {
     private var reported: Set<String> = []
     private var looked = 0
 
-    /// - Returns: a text for each mistake not reported before.
+    /// Checks the hex of a line.
+    /// - Returns: a text for each mistake that was not reported before.
     mutating func hints(of content: HexContent) -> [String] {
         guard reported.count < Self.maximumHints else { return [] }
         let links = linkHints(of: content)

@@ -9,7 +9,7 @@ import Hummingbird
 struct MineRoutes: Sendable {
     let api: APIContext
 
-    /// Maximum number of hexes in a request to save.
+    /// Maximum number of hexes that one request copies to My Hexlist.
     private static let idsOfRequest = 1_000
 
     func add(to router: Router<BasicRequestContext>) {
@@ -29,7 +29,7 @@ struct MineRoutes: Sendable {
         }
     }
 
-    /// Lists the hexes that were deleted and can be restored.
+    /// Lists the bin: the deleted hexes that can be restored.
     private func bin(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
         let query = try APIQuery(request, allowing: ["limit", "after"])
         let (limit, cursor) = (try query.limit(), try query.cursor())
@@ -68,7 +68,7 @@ struct MineRoutes: Sendable {
         return APIReply.json(SavedHexesJSON(ids: saved.ids, hexes: saved.hexes, links: saved.links))
     }
 
-    /// Checks whether the pages of links exist. The reply is a stream of progress.
+    /// Checks whether the pages of links exist. The reply is a stream of progress lines that ends with the result.
     private func check(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
         _ = try APIQuery(request)
         let wanted: MineCheckRequest = try await APIInput.shape(request) ?? MineCheckRequest()

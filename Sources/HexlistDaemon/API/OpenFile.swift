@@ -9,7 +9,7 @@ final class OpenFile: Sendable {
     let bytes: Int
     private let descriptor: CInt
 
-    /// Opens a file; fails if that is not possible.
+    /// Opens a file. Returns `nil` if it cannot be opened.
     init?(_ path: String) {
         descriptor = open(path, O_RDONLY | O_CLOEXEC)
         var status = stat()
@@ -19,7 +19,8 @@ final class OpenFile: Sendable {
 
     deinit { close(descriptor) }
 
-    /// Reads the next bytes. Returns `nil` at the end, and on an error: the reply is then shorter than its Content-Length.
+    /// Reads the next bytes, at most `bytes`. Returns `nil` at the end of the file, and after an error. The HTTP client recognises an
+    /// error, because the reply is then shorter than its Content-Length.
     func next(_ bytes: Int) -> ByteBuffer? {
         var buffer = ByteBuffer()
         let count = buffer.writeWithUnsafeMutableBytes(minimumWritableBytes: bytes) { space in

@@ -8,8 +8,8 @@ import Synchronization
     import Glibc
 #endif
 
-/// An HTTP/1.1 channel for processes of this user, as identified by the kernel. Connections of other users are closed when they are
-/// accepted, before anything is read. They cost one look-up each, and do not count towards the connection limit.
+/// An HTTP/1.1 channel for processes of this user. The kernel reports the user of each connection. A connection of another user is closed
+/// when it is accepted, before anything is read. It costs one look-up, and does not count towards the connection limit.
 struct OwnUserChannel: ServerChildChannel {
     enum Value: ServerChildChannelValue {
         case own(HTTP1Channel.Value)
@@ -25,15 +25,16 @@ struct OwnUserChannel: ServerChildChannel {
     }
 
     let http: HTTP1Channel
-    /// Whether the task of a connection runs on the event loop of its channel. Longer work then has to move to another executor
-    /// (`LocalServer.isShort`).
+    /// Whether the task of a connection runs on the event loop of its channel. A request that takes longer then has to move to another
+    /// executor (`LocalServer.isShort`).
     let staysOnLoop: Bool
-    /// Looks up the user of the connected process, on the channel's loop; `nil` if the process is gone. Fails if the look-up fails.
+    /// Looks up the user of the connected process, on the channel's loop. The result is `nil` if the process has ended. Fails if the kernel
+    /// reports an error.
     let user: @Sendable (any Channel) -> EventLoopFuture<uid_t?>
     private let refusals = Refusals()
 
-    /// Records whether a connection was refused before. Only the first refusal is logged, because any user can connect to a port any number
-    /// of times.
+    /// Records whether a connection was refused before. Only the first refusal is logged, because any user can connect to a port as often
+    /// as they like.
     private final class Refusals: Sendable {
         private let isLogged = Atomic(false)
 

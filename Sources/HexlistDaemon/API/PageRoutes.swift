@@ -36,7 +36,7 @@ struct PageRoutes: Sendable {
     }
 }
 
-/// All events for the page in one stream, because browsers open few connections per origin.
+/// The source of the page's event stream. All events are in one stream, because browsers open few connections per origin.
 private struct PageSource: StreamSource {
     /// Maximum number of unfinished transfers in an event.
     private static let maximumTransfers = 100

@@ -1,8 +1,8 @@
 import HTTPTypes
 
-/// The methods allowed for each path, to reply 405 instead of the router's 404.
+/// The methods that are allowed for each path. With them, a request with another method gets the status 405 instead of the router's 404.
 struct PathMethods: Sendable {
-    /// The allowed methods, keyed by the components of a path. A component in braces matches any text.
+    /// The allowed methods by the components of a path. A component in braces matches any text.
     private var paths: [[Substring]: [HTTPRequest.Method]] = [:]
 
     /// - Parameter routes: paths such as `/v1/hexes/{id}`.
@@ -10,7 +10,8 @@ struct PathMethods: Sendable {
         for route in routes { paths[route.path.split(separator: "/"), default: []].append(route.method) }
     }
 
-    /// The allowed methods in alphabetical order; empty for an unknown path. As in the router, literal components take precedence.
+    /// Returns the allowed methods in alphabetical order; empty for an unknown path. As in the router, a path with more literal components
+    /// takes precedence.
     func allowed(at path: String) -> [HTTPRequest.Method] {
         let parts = path.split(separator: "/")
         let fitting = paths.filter { known, _ in

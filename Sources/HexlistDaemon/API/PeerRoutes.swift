@@ -71,7 +71,10 @@ struct PeerRoutes: Sendable {
         return APIReply.json(try await api.node.peers.setTrust(try peer.requiredID(), .trusted, name: wanted?.name))
     }
 
-    /// Ends the trust in a peer, or its blocking: the peer becomes a stranger.
+    /// Makes a trusted or blocked peer a stranger.
+    /// - Parameters:
+    ///   - trust: the trust that the request ends, `trusted` or `blocked`. A peer with the opposite trust is refused with `badRequest`.
+    ///   - hint: the advice in the error for a peer with the opposite trust.
     private func change(
         _ request: Request, _ context: BasicRequestContext, from trust: Trust, hint: String
     ) async throws -> Response {

@@ -3,11 +3,12 @@ import HexlistModel
 import Hummingbird
 import NIOCore
 
-/// A reply that is a stream of progress lines. The last line is the result.
+/// A reply that is a stream of progress lines. The last line is the result or an error.
 enum ProgressStream {
+    /// Returns a reply that runs an operation.
     /// - Parameters:
-    ///   - pause: minimum time between two lines. Only the newest progress in between is sent.
-    ///   - work: the operation. It gets a function for reporting its progress.
+    ///   - pause: minimum time between two lines. Progress that is reported in between is dropped.
+    ///   - work: the operation. It gets a function with which it reports its progress.
     static func response<Result: ProgressResult>(
         _ request: Request, api: APIContext, pause: Duration = .zero,
         _ work: @escaping @Sendable (_ tell: @escaping @Sendable (Result.Progress) -> Void) async throws -> Result

@@ -2,10 +2,10 @@ import HexlistModel
 import NIOCore
 import Synchronization
 
-/// A semaphore that limits how many requests of a kind are in memory at once. Requests above the limit wait in the order of their arrival,
-/// with their bodies unread in the socket. `api.connections` bounds how many wait.
+/// An asynchronous semaphore that limits how many requests of one kind run at the same time. Further requests wait in the order of their
+/// arrival; their bodies are not read meanwhile. The setting `api.connections` bounds the number of waiting requests.
 final class RequestSlots: Sendable {
-    /// A slot, released on deinit.
+    /// A slot of the semaphore, which is released when this object is deinitialised.
     final class Slot: Sendable {
         private let slots: RequestSlots
 
@@ -23,9 +23,9 @@ final class RequestSlots: Sendable {
     private struct State {
         var free: Int
         var nextWaiter = 0
-        /// Oldest first. A waiter whose wait ends is removed.
+        /// The waiting requests, oldest first. A request is removed when it gets a slot, and when its wait ends.
         var waiting: [Waiter] = []
-        /// The waiters that got a slot before they were suspended.
+        /// The numbers of the requests that got a slot before they were suspended.
         var granted: Set<Int> = []
     }
 
@@ -50,7 +50,7 @@ final class RequestSlots: Sendable {
 
     /// Waits for a slot.
     /// - Parameters:
-    ///   - limit: maximum wait.
+    ///   - limit: maximum time to wait.
     ///   - loop: the event loop of the timer.
     /// - Returns: `nil` on timeout.
     /// - Throws: `CancellationError` if the task is cancelled.
@@ -77,7 +77,8 @@ final class RequestSlots: Sendable {
         return slot
     }
 
-    /// Suspends a waiter. Resumes it at once if it got a slot, or its wait ended, meanwhile.
+    /// Stores the continuation of a waiting request. Resumes it immediately if the request has already got a slot, or its wait has already
+    /// ended.
     private func wait(_ number: Int, _ continuation: CheckedContinuation<Bool, Never>) {
         let hasSlot = state.withLock { state -> Bool? in
             if state.granted.remove(number) != nil { return true }
@@ -88,7 +89,7 @@ final class RequestSlots: Sendable {
         if let hasSlot { continuation.resume(returning: hasSlot) }
     }
 
-    /// Removes a waiter from the queue, and resumes it without a slot.
+    /// Ends the wait of a request: removes it from the queue, and resumes it without a slot.
     private func end(_ number: Int) {
         let waiter = state.withLock { state in
             state.waiting.firstIndex { $0.number == number }.flatMap { state.waiting.remove(at: $0).continuation }

@@ -4,8 +4,8 @@ import HexlistModel
 import HexlistNode
 import HexlistStore
 
-/// Reads a roster incrementally, one peer per line. Any error in a line makes it invalid, because trust depends on it; the other lines are
-/// still read.
+/// Reads a roster incrementally, one peer per line. A line with any error is refused as a whole, because trust depends on it; the other
+/// lines are still read.
 struct RosterReader {
     private(set) var entries: [(line: Int, entry: RosterEntry)] = []
     private(set) var refusals: [BulkRefusal] = []

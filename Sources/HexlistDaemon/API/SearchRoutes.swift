@@ -29,7 +29,7 @@ struct SearchRoutes: Sendable {
         }
     }
 
-    /// Returns the conditions of a search, with the peers of its `from:` terms.
+    /// Returns the filter of a search: the terms of its text, with the peers of `from:` terms, and the query parameters.
     private func filter(_ query: APIQuery, text: String) async throws -> SearchFilter {
         var filter = try await api.searchFilter(text)
         if try query.flag("unread") {
@@ -70,7 +70,7 @@ struct SearchRoutes: Sendable {
         }
     }
 
-    /// Answers a search of links.
+    /// Returns a page of the links that match a search.
     private func foundLinks(_ query: APIQuery, text: String) async throws -> Response {
         guard try !query.flag("unique") else { throw HexlistError(.badRequest, "`unique` does not go with `text`.") }
         let wanted = try await filter(query, text: text)
@@ -110,7 +110,7 @@ extension MatchJSON {
 }
 
 extension APIContext {
-    /// Parses a search and resolves the peers of its `from:` terms.
+    /// Parses the text of a search, and resolves the peers of its `from:` terms.
     func searchFilter(_ text: String) async throws -> SearchFilter {
         let expression = try SearchExpression(parsing: text)
         var filter = SearchFilter(expression)
@@ -118,8 +118,8 @@ extension APIContext {
         return filter
     }
 
-    /// Returns the UUID of the sender named by a PEER argument. A whole UUID need not belong to a known peer: hexes of a forgotten peer may
-    /// be left.
+    /// Returns the UUID of the sender that a PEER argument names. A whole UUID is accepted even if no such peer is known, because the store
+    /// may have hexes of a forgotten peer.
     func sender(_ text: String) async throws -> PeerID? {
         try await node.peers.sender(named: text)
     }
@@ -145,7 +145,8 @@ extension LinkJSON {
 }
 
 extension HexJSON {
-    /// Adds to each link, also in inner hexes, the earlier hex with the same address. `earlier` has these hexes by URL.
+    /// Sets the earlier hex with an equal address for each link, also in inner hexes.
+    /// - Parameter earlier: the earlier hexes by URL.
     mutating func addEarlier(_ earlier: [[UInt8]: EarlierLink]) {
         links = links?.map { $0.with(earlier) }
         children = children?.map { $0.with(earlier) }
@@ -157,7 +158,7 @@ extension DeadLinkJSON {
 }
 
 extension HexJSON {
-    /// Adds the marks of dead links, also in the hexes inside.
+    /// Sets the marks of dead links, also in inner hexes.
     mutating func addDead(_ dead: DeadLinks) {
         links = links?.marked(dead[id])
         children = children?.map { $0.marked(dead) }
@@ -165,7 +166,7 @@ extension HexJSON {
 }
 
 extension ChildJSON {
-    /// Adds the marks of dead links. Recursive, bounded by `ProtocolLimits.levels`.
+    /// Returns the hex with marks of its dead links. Recursive, bounded by `ProtocolLimits.levels`.
     fileprivate func marked(_ dead: DeadLinks) -> ChildJSON {
         var shape = self
         shape.links = links.marked(dead[id])
@@ -186,7 +187,7 @@ extension [LinkJSON] {
 }
 
 extension HexJSON {
-    /// Marks the links that were read although the hex is unread.
+    /// Sets the marks of links that were read although their hex is unread.
     mutating func addRead(_ read: Set<LinkPosition>) {
         links = links?.marked(read, in: id)
         children = children?.map { $0.marked(read) }
@@ -194,7 +195,7 @@ extension HexJSON {
 }
 
 extension ChildJSON {
-    /// Marks links as read. Recursive, bounded by `ProtocolLimits.levels`.
+    /// Returns the hex with marks of its read links. Recursive, bounded by `ProtocolLimits.levels`.
     fileprivate func marked(_ read: Set<LinkPosition>) -> ChildJSON {
         var shape = self
         shape.links = links.marked(read, in: id)
@@ -202,7 +203,7 @@ extension ChildJSON {
         return shape
     }
 
-    /// Adds earlier hexes to the links. Recursive, bounded by `ProtocolLimits.levels`.
+    /// Returns the hex with the earlier hexes of its links. Recursive, bounded by `ProtocolLimits.levels`.
     fileprivate func with(_ earlier: [[UInt8]: EarlierLink]) -> ChildJSON {
         var shape = self
         shape.links = links.map { $0.with(earlier) }

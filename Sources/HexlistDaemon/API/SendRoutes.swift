@@ -33,7 +33,7 @@ struct SendRoutes: Sendable {
         }
     }
 
-    /// Default of `timeout`: seconds that a send waits for its outcomes.
+    /// Default of the parameter `timeout`: maximum seconds that a send waits for its outcomes.
     private static let defaultWait = 10.0
 
     private func send(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
@@ -64,7 +64,7 @@ struct SendRoutes: Sendable {
         case failures, all
     }
 
-    /// Returns the hex in the body with the idempotency key, or the stored hex named by `hex`.
+    /// Returns the hex in the body with its idempotency key, or a reference to the stored hex that the parameter `hex` names.
     private func content(_ request: Request, _ query: APIQuery) async throws -> (SendRequest.Content, key: String?) {
         let body = try await APIInput.body(request)
         if let id = try query.number("hex", 1...Int64.max) {
@@ -82,7 +82,7 @@ struct SendRoutes: Sendable {
         }
     }
 
-    /// Returns the named peers without duplicates, in order.
+    /// Returns the recipients that the parameters `to` and `toAll` name, without duplicates, in order.
     private func targets(_ query: APIQuery) async throws -> [PeerID] {
         try await targets(named: query.texts("to"), all: query.flag("toAll"))
     }

@@ -6,7 +6,7 @@ import HexlistTransfers
 import Hummingbird
 import NIOCore
 
-/// `/v1/services`: peers, own shares and rclone remotes, whose files can be listed and linked to.
+/// `/v1/services`: lists the services (shares of peers, own shares, rclone remotes) and their files, and makes links to files.
 struct ServiceRoutes: Sendable {
     let api: APIContext
 
@@ -27,13 +27,14 @@ struct ServiceRoutes: Sendable {
         return APIReply.json(try await service.page(of: path, by: order, after: try query.text("after"), limit: try query.limit()))
     }
 
-    /// Returns the service named in the path.
+    /// Returns the service that the path names.
+    /// - Parameter force: whether its requests ignore a back-off after earlier failures.
     private func service(_ context: BasicRequestContext, force: Bool) async throws -> any ContentService {
         let service = try await api.node.transfers.services.named(try APIInput.text(context, "service"))
         return force ? service.forced : service
     }
 
-    /// Makes links to files of a service. The reply is a stream with a line for each path, and a summary.
+    /// Makes links to files of a service. The reply is a stream with a line for each path, and a summary as the last line.
     private func links(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
         _ = try APIQuery(request)
         let wanted: LinkRequest = try await APIInput.requiredShape(request)
@@ -48,7 +49,7 @@ struct ServiceRoutes: Sendable {
         let wish = LinkRequestKind(expire: wanted.expire, revokes: wanted.revoke ?? false)
         let (address, logger) = (request.uri.path, api.logger)
         let body = ResponseBody { writer in
-            // The stream has at most one element per path, and a tick every 2 s.
+            // The buffer has at most one element for each path, and a `nil` every 2 s.
             let (steps, step) = AsyncStream.makeStream(of: LinkReply?.self)
             async let fault = { () async -> HexlistError? in
                 defer { step.finish() }
@@ -63,7 +64,7 @@ struct ServiceRoutes: Sendable {
             var summary = ServiceLinksSummary(made: 0, failed: 0)
             for await line in steps {
                 guard let line else {
-                    // Throws if the caller has disconnected, which cancels the running requests.
+                    // The write throws if the caller has disconnected. That cancels the running requests.
                     let left = paths.count - summary.made - summary.failed
                     let waits = LinkLine.other(JSONValue { json in json.object { $0.member("waiting", left) } })
                     try await writer.write(ByteBuffer(bytes: waits.lineBytes))
@@ -79,7 +80,7 @@ struct ServiceRoutes: Sendable {
         return Response(status: .ok, headers: [.contentType: LocalAPI.bulkType, .cacheControl: "no-store"], body: body)
     }
 
-    /// Interval of progress lines.
+    /// Interval of the lines `{"waiting":N}`, which report the number of paths without a result.
     private static let waiting = Duration.seconds(2)
     private static let longestExpiry = 366 * 86_400.0
 

@@ -3,7 +3,7 @@ import HexlistModel
 import HexlistNode
 import Hummingbird
 
-/// `/v1/shares`: folders of this machine that peers may read.
+/// `/v1/shares`: lists, adds and ends shares, the folders of this machine that peers may read.
 struct ShareRoutes: Sendable {
     let api: APIContext
 

@@ -2,12 +2,12 @@ import Synchronization
 
 /// Allows one backup at a time, because each takes as much disk space as the store.
 final class SingleBackup: Sendable {
-    /// Proof that the lock was taken.
+    /// Proof that the caller may make a backup.
     struct Permit: Sendable { fileprivate init() {} }
 
     private let isTaken = Mutex(false)
 
-    /// Takes the lock.
+    /// Begins a backup. The caller has to pass the permit to `end` afterwards.
     /// - Returns: `nil` while another backup is being made.
     func begin() -> Permit? {
         isTaken.withLock { isTaken in

@@ -2,8 +2,8 @@ import Logging
 import NIOCore
 import ServiceLifecycle
 
-/// Listens for connections to the local API. If the socket file is deleted, it listens on a spare socket in the state folder, and records
-/// that path in the lock file, where `hexlist` finds it. Connections to a deleted socket stay open.
+/// Listens for connections to the local API. If the socket file is deleted, this service listens on a spare socket in the state folder, and
+/// records that path in the lock file, where `hexlist` finds it. Connections to a deleted socket stay open.
 struct SocketService: ServiceLifecycle.Service {
     let api: APIContext
     let settings: Settings.API
@@ -30,7 +30,7 @@ struct SocketService: ServiceLifecycle.Service {
         }
     }
 
-    /// Waits until the socket is deleted, and replaces it by the spare socket; then watches that one.
+    /// Waits until the socket is deleted, and replaces it by the spare socket. Then watches the spare socket in the same way.
     private func replaceDeleted() async {
         await withDiscardingTaskGroup { tasks in
             var lost = socket
@@ -40,7 +40,7 @@ struct SocketService: ServiceLifecycle.Service {
                 } catch {
                     return api.logger.warning("the socket cannot be watched for its removal", metadata: ["error": "\(error)"])
                 }
-                // While its folder is being deleted, the spare socket is deleted as fast as it is bound.
+                // While a program deletes the state folder, it may delete each new spare socket, so there is a pause before the next one.
                 if lost !== socket, await !Self.pause() { return }
                 let spare: ControlSocket
                 do {

@@ -20,7 +20,7 @@ struct TransferRoutes: Sendable {
 
     // MARK: Export
 
-    /// Number of hexes read and written at once.
+    /// Number of hexes that are read and sent in one step.
     private static let batchSize = 100
 
     private func export(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
@@ -43,7 +43,7 @@ struct TransferRoutes: Sendable {
         return Response(status: .ok, headers: [.contentType: LocalAPI.bulkType, .cacheControl: "no-store"], body: body)
     }
 
-    /// Returns the whole export in a file format. All its hexes are in memory at the same time.
+    /// Returns the whole export as a file in a format. All its hexes are in memory at the same time.
     /// - Throws: `tooLarge` above `LocalAPI.importWeight`.
     private func export(_ source: Source, as format: FileFormat, isMine: Bool) async throws -> Response {
         let store = api.store
@@ -69,7 +69,7 @@ struct TransferRoutes: Sendable {
             body: ResponseBody(byteBuffer: ByteBuffer(bytes: file)))
     }
 
-    /// Returns the HexJM as one line, with control characters escaped for display.
+    /// Returns a hex as HexJM in one line, with control characters escaped for display.
     private static func line(_ hex: HexContent) -> [UInt8] {
         var json = JSONWriter()
         json.raw(HexEncoder.encode(hex))
@@ -106,7 +106,7 @@ struct TransferRoutes: Sendable {
         }
     }
 
-    /// Resolves the selection of an export.
+    /// Converts the selection of an export to the hexes to read.
     /// - Throws: `notFound` for an unknown id.
     private func source(_ selection: ExportSelection) async throws -> Source {
         switch selection {
@@ -139,7 +139,7 @@ struct TransferRoutes: Sendable {
 
     // MARK: Import
 
-    /// Maximum bytes of a file to import. It is in memory while it is read.
+    /// Maximum bytes of an imported file. The whole file is in memory while it is parsed.
     private static let fileBytes = 32 << 20
 
     private func importing(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
@@ -194,7 +194,8 @@ struct TransferRoutes: Sendable {
         let done = try await api.store.importMine(
             spooled, into: parent, merging: merging, at: Timestamp.now.milliseconds, diskReserve: diskReserve,
             digest: { hex in
-                // The digest is that of the canonical form, because an export may change the order and the escapes of unknown members.
+                // The digest is computed from the canonical form, because an export may change the order and the escapes of unknown
+                // members.
                 let bytes = HexEncoder.encode(hex)
                 let canonical = (try? JSONValue(parsing: bytes))?.canonicalBytes ?? bytes
                 return canonical.withUnsafeBytes { Array(SHA256.hash(data: $0)) }

@@ -3,7 +3,7 @@ import HexlistModel
 import HexlistNode
 import Hummingbird
 
-/// `/v1/uploads`: a file as the body of a request, for callers that cannot pass a path.
+/// `/v1/uploads`: offers a file that is the body of the request, for callers that cannot pass a path.
 struct UploadRoutes: Sendable {
     let api: APIContext
 

@@ -1,7 +1,7 @@
 import HexlistAPI
 import HexlistJSON
 
-/// A stream source that sends a value at first, and again whenever the value has changed.
+/// A source of an event stream that sends a value in the first message, and again whenever the value has changed.
 struct WatchSource<Shape: JSONEncodable>: StreamSource {
     /// The event type of the messages.
     let event: String

@@ -8,9 +8,9 @@ import ServiceLifecycle
 struct LinkCheckRun {
     private enum Event: Sendable {
         case response(LinkProbeQueue.Entry, Result<LinkProbeResponse, WebFault>)
-        /// The time at which a host may get its next request.
+        /// A host with waiting URLs may get its next request, because this time has come.
         case ready(ContinuousClock.Instant)
-        /// The interval since the last report is over: store and report the results.
+        /// The interval between two reports is over, so the results have to be stored and reported.
         case report
     }
 
@@ -20,7 +20,8 @@ struct LinkCheckRun {
         var positions: [LinkPosition]
     }
 
-    /// More links are read from the store while fewer URLs than `window` wait and fewer results than `maximumFindings` are to be reported.
+    /// Links are read from the store only while fewer than `window` URLs wait for their requests, and fewer than `maximumFindings` results
+    /// wait for the next report.
     private static let (window, maximumFindings) = (2_000, 10_000)
 
     private let checker: LinkProbeSender
@@ -30,7 +31,7 @@ struct LinkCheckRun {
     private var addresses: [Int: Address] = [:]
     private var nextID = 0
     private var result = MineCheckResult()
-    /// Results since the last report: those that have to be stored, and those that have to be reported.
+    /// The results since the last report that have to be stored, and those that have to be reported to the caller.
     private var results: [LinkCheckResult] = []
     private var findings: [CheckedLinkJSON] = []
 
@@ -42,7 +43,7 @@ struct LinkCheckRun {
     }
 
     /// Checks the links.
-    /// - Parameter report: called about once a second, after the results so far were stored. Its error ends the check.
+    /// - Parameter report: called about once a second, after the results so far were stored. If it throws, the check ends with its error.
     /// - Returns: the numbers of links by result.
     mutating func run(_ report: (MineCheckProgress) async throws -> Void) async throws -> MineCheckResult {
         try await withThrowingTaskGroup(of: Event.self) { group in
@@ -141,7 +142,7 @@ struct LinkCheckRun {
         if let failure { for entry in dropped { end(entry.id, .unclear(failure, status: nil)) } }
     }
 
-    /// Reasons that concern the host, not the page.
+    /// The reasons that are problems of the host, not of a single page.
     private static let failures: Set<LinkCheckReason> = [.busy, .noAddress, .unreachable, .timeout, .tls]
 
     private mutating func end(_ id: Int, _ result: LinkProbe.Result) {

@@ -3,23 +3,23 @@ import HexlistModel
 import HexlistTransport
 import NIOCore
 
-/// The requests that find out whether the page of a link exists: HEAD, then GET if the server refuses HEAD; redirects lead to further
-/// requests. Pure: the caller sends the requests.
+/// The sequence of requests that find out whether the page of a link exists: HEAD, then GET if the server refuses HEAD. Redirects lead to
+/// further requests. Performs no IO: the caller sends the requests.
 struct LinkProbe: Sendable, Equatable {
     enum Result: Sendable, Equatable {
         case reachable(status: Int)
         /// The server replied 404 or 410, also to GET.
         case dead(status: Int)
-        /// It is not known whether the page exists. Many servers refuse programs, and failures may be temporary.
+        /// The check did not show whether the page exists. Many servers refuse requests of programs, and failures may be temporary.
         case unclear(LinkCheckReason, status: Int?)
         /// The link has no page that may be requested.
         case skipped(LinkCheckReason)
     }
 
     enum Step: Sendable, Equatable {
-        /// The caller has to request `target` next, with `method`.
+        /// The caller has to send the next request, to `target` with `method`.
         case request
-        /// The caller has to repeat the request after this time, and send no other request to the host before.
+        /// The caller has to repeat the request after this time, and must not send other requests to the host before that.
         case wait(Duration)
         case end(Result)
     }
@@ -34,7 +34,7 @@ struct LinkProbe: Sendable, Equatable {
     private var redirects = 0
     private var hasWaited = false
 
-    /// - Returns: `nil` if the URL is not that of a web page.
+    /// - Returns: `nil` if the URL is not an unambiguous `http` or `https` URL.
     init?(_ url: String) {
         guard let target = WebTarget(url) else { return nil }
         self.target = target
@@ -82,12 +82,12 @@ struct LinkProbe: Sendable, Equatable {
     }
 }
 
-/// The header of a response to a probe. The body is not read.
+/// The relevant parts of the head of a response to a probe. The body is not read.
 struct LinkProbeResponse: WebResponseReader, Equatable {
     private(set) var status = 0
     /// The address to which the response redirects; `nil` if it does not.
     private(set) var location: String?
-    /// The seconds after which the server accepts requests again. A date counts as longer than `LinkProbe.maximumWait`.
+    /// The value of `Retry-After`, in seconds; `nil` if it is missing. A date counts as longer than `LinkProbe.maximumWait`.
     private(set) var retryAfter: Int?
 
     init() {}

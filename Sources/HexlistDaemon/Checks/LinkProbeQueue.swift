@@ -1,11 +1,11 @@
 import HexlistAPI
 
-/// Decides which probe sends its next request: one request at a time to each host, with a pause between two, and the host that has waited
-/// longest first. Time is passed in.
+/// Decides which probe sends the next request. Each host gets one request at a time, with a pause between two requests; the host that has
+/// been ready longest is next. The current time is passed in.
 struct LinkProbeQueue {
     typealias Instant = ContinuousClock.Instant
 
-    /// A probe, with the number by which the caller identifies its URL.
+    /// A probe, with a number that the caller chose for its URL.
     struct Entry: Sendable, Equatable {
         var id: Int
         var probe: LinkProbe
@@ -15,23 +15,23 @@ struct LinkProbeQueue {
         case request(Entry)
         /// No request may be sent before this time.
         case wait(until: Instant)
-        /// No probe waits, or all that wait are for hosts with a request in flight.
+        /// No probe waits, or all hosts with waiting probes have a request in flight.
         case none
     }
 
     private struct Host {
-        /// The waiting probes of the host. The last one is sent next.
+        /// The waiting probes of the host. The last element is next.
         var waiting: [Entry] = []
         var readyAt: Instant
         /// Whether a request to the host is in flight.
         var isInUse = false
-        /// Number of requests in a row that got no response.
+        /// Number of consecutive requests that failed for a reason that concerns the host.
         var failures = 0
-        /// The reason why the host gets no more requests; `nil` if it gets them.
+        /// The reason why the host gets no further requests in this check; `nil` if it may get them.
         var closed: LinkCheckReason?
     }
 
-    /// Number of requests in a row without a response after which a host is closed.
+    /// Number of consecutive failed requests after which a host gets no further requests.
     static let maximumFailures = 3
 
     /// Time between the end of a request to a host and the next request to it.
@@ -43,7 +43,7 @@ struct LinkProbeQueue {
     init(pause: Duration) { self.pause = pause }
 
     /// Adds a probe.
-    /// - Returns: the reason if its host is closed; then it is not added.
+    /// - Returns: `nil` if the probe was added; the reason if it was not, because its host gets no further requests.
     mutating func add(_ entry: Entry, now: Instant) -> LinkCheckReason? {
         let name = entry.probe.target.host
         if let reason = hosts[name]?.closed { return reason }
@@ -52,7 +52,8 @@ struct LinkProbeQueue {
         return nil
     }
 
-    /// Takes the next probe whose host may get a request.
+    /// Removes and returns the next probe, if its host may get a request now, and marks the host as in use. Otherwise returns the time to
+    /// wait for.
     mutating func next(now: Instant) -> Next {
         let first = hosts.filter { !$0.value.waiting.isEmpty && !$0.value.isInUse }
             .min { ($0.value.readyAt, $0.key) < ($1.value.readyAt, $1.key) }
@@ -67,9 +68,9 @@ struct LinkProbeQueue {
     /// Handles the end of a request to a host. The next request to the host may be sent after the pause.
     /// - Parameters:
     ///   - wait: a longer pause that the host asked for.
-    ///   - failure: the reason if the request got no response that says anything about the page.
-    /// - Returns: the waiting probes of the host if it is closed: immediately if the host is busy or has no address, otherwise after
-    ///   `maximumFailures` failures.
+    ///   - failure: the reason, if the request failed because of the host, and says nothing about the page.
+    /// - Returns: the waiting probes of the host, if it gets no further requests. That is after the first failure if the host is busy or
+    ///   has no address, otherwise after `maximumFailures` failures.
     mutating func ended(_ name: String, now: Instant, wait: Duration = .zero, failure: LinkCheckReason? = nil) -> [Entry] {
         guard var host = hosts[name] else { return [] }
         host.isInUse = false
@@ -85,7 +86,7 @@ struct LinkProbeQueue {
         return waiting
     }
 
-    /// Drops the state of hosts without waiting probes that had no failure and may get a request now.
+    /// Removes the state of idle hosts: those without waiting probes, requests in flight and failures, whose pause is over.
     mutating func forgetIdleHosts(now: Instant) {
         hosts = hosts.filter {
             !$0.value.waiting.isEmpty || $0.value.isInUse || $0.value.closed != nil || $0.value.failures > 0 || $0.value.readyAt > now

@@ -2,7 +2,7 @@ import HexlistAPI
 import HexlistModel
 import HexlistStore
 
-/// The links of a check, in the order in which lists show them.
+/// The links of My Hexlist that a check of links reads, in the order of lists.
 struct MineLinkSource: Sendable {
     struct Link: Sendable {
         var position: LinkPosition
@@ -15,17 +15,17 @@ struct MineLinkSource: Sendable {
         case all(after: Int64?)
     }
 
-    /// Maximum number of hexes and links that a request may name, and maximum number of links that result.
+    /// Maximum number of hexes and links that a request may name, and maximum number of links that these hexes may have together.
     static let (maximumTargets, maximumLinks) = (1_000, 100_000)
-    /// Number of links that are read from the store at once.
+    /// Number of links that are read from the store in one step.
     private static let page = 1_000
 
-    /// Number of links at the beginning of the check.
+    /// Number of all links of the check, as of its beginning.
     let count: Int
     private var rest: Rest
     private(set) var isAtEnd: Bool
 
-    /// - Throws: `.notFound` for hexes and links that do not exist; `.badRequest` for those that are not in My Hexlist, or too many.
+    /// - Throws: `notFound` if a hex or link does not exist; `badRequest` if one is not in My Hexlist, or if there are too many.
     init(_ wanted: MineCheckRequest, in store: HexStore) async throws {
         let hexes = wanted.hexes ?? []
         let numbers = wanted.links ?? []
@@ -67,7 +67,7 @@ struct MineLinkSource: Sendable {
         (count, rest, isAtEnd) = (links.count, .links(links), links.isEmpty)
     }
 
-    /// Returns the next links. Updates `isAtEnd`.
+    /// Returns the next links, and sets `isAtEnd` if they are the last ones.
     mutating func next(in store: HexStore) async throws -> [Link] {
         switch rest {
         case .links(let links):

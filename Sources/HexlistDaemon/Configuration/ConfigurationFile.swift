@@ -5,24 +5,24 @@ import Yams
 struct ConfigurationFile {
     struct Entry {
         var name: String
-        /// The values: one text, unless the key is a list.
+        /// The values as written: the elements of a list, or a single text.
         var texts: [String]
         var isList: Bool
         var line: Int?
     }
 
-    /// The entries in file order, without known keys that have no value (`peers:` alone).
+    /// The entries in the order of the file. Known keys without a value (a line `peers:`) are omitted.
     private(set) var entries: [Entry] = []
-    /// The file's path, for messages.
+    /// The path of the file, for error messages.
     let path: String
 
     static let maximumBytes = 64 << 10
-    /// Maximum depth of mappings; keys have two levels.
+    /// Maximum depth of nested mappings. The names of keys have at most three parts.
     private static let maximumDepth = 4
-    /// Maximum number of keys. There are fewer than fifty, but YAML aliases can expand a short file to any number.
+    /// Maximum number of keys in the file. Hexlist has about 50 keys, but YAML aliases can expand a short file to any number.
     private static let maximumEntries = 500
 
-    /// - Throws: `HexlistError` `configuration`, with the line, if the text is not YAML or has a key twice.
+    /// - Throws: `HexlistError` `configuration`, with the line number, if the text is not YAML, has a key twice or exceeds a limit.
     init(path: String, text: String) throws(HexlistError) {
         self.path = path
         let root: Node?
@@ -69,7 +69,7 @@ struct ConfigurationFile {
         } else if let text = value.scalar?.string, !Self.isNull(value) {
             entries.append(Entry(name: name, texts: [text], isList: false, line: line))
         } else if SettingKey.named(name) == nil, !SettingKey.all.contains(where: { $0.name.hasPrefix("\(name).") }) {
-            entries.append(Entry(name: name, texts: [], isList: false, line: line))  // kept without a value, to be reported as unknown
+            entries.append(Entry(name: name, texts: [], isList: false, line: line))  // an unknown key, which the loader reports
         }
     }
 

@@ -1,17 +1,18 @@
 public import HexlistModel
 import HexlistSystem
 
-/// Combines the layers of the configuration: command line, environment, file, default.
+/// Combines the sources of the configuration. In order of precedence these are the command line, the environment, the file and the
+/// defaults.
 public struct ConfigurationLoader: Sendable {
-    /// The settings of the command line, by key.
+    /// The settings given on the command line, by the name of the key.
     public var commandLine: [String: String]
     public var environment: [String: String]
     public var path: String
-    /// Whether the user named the file, so that it must exist.
+    /// Whether the user named the file. A named file must exist.
     public var isNamed: Bool
-    /// The display name if none is configured.
+    /// The name of this machine that peers see if `name` is not configured.
     public var machineName: String
-    /// The download folder if none is configured; `nil` for none.
+    /// The download folder if `files.downloads` is not configured; `nil` for none.
     public var downloadFolder: String?
 
     public init(
@@ -26,16 +27,16 @@ public struct ConfigurationLoader: Sendable {
         self.downloadFolder = downloadFolder
     }
 
-    /// The `HEXLIST_…` variables that are not configuration keys.
+    /// The environment variables `HEXLIST_…` that do not belong to a configuration key.
     static let pathVariables = ["HEXLIST_STATE_DIR", "HEXLIST_CONFIG", "HEXLIST_SOCKET"]
 
-    /// Reads the file, and combines it with the other layers. Called at the start and on SIGHUP.
-    /// - Throws: `HexlistError` `configuration` with the key, the value and the allowed values.
+    /// Reads the file, and combines it with the other sources. Called at the start and on SIGHUP.
+    /// - Throws: `HexlistError` `configuration`; for a value that is not allowed, with the key, the value and the allowed values.
     public func load() throws(HexlistError) -> Settings {
         try settings(file: ConfigurationFile(path: path, text: text()))
     }
 
-    /// The text of the file; empty if it was not named and does not exist.
+    /// Reads the text of the file; empty if the user did not name the file and it does not exist.
     private func text() throws(HexlistError) -> String {
         do {
             return try SmallFile.read(path, limit: ConfigurationFile.maximumBytes)
@@ -85,8 +86,8 @@ public struct ConfigurationLoader: Sendable {
         return settings
     }
 
-    /// Sets a key to a value from one of the layers.
-    /// - Parameter location: the description of the source in error messages.
+    /// Sets a key to a value from one of the sources.
+    /// - Parameter location: the text for the source in error messages, such as `config.yaml, line 3`.
     private static func apply(
         _ key: SettingKey, _ texts: [String], from source: Settings.Source, _ location: String, to settings: inout Settings
     ) throws(HexlistError) {
@@ -96,7 +97,7 @@ public struct ConfigurationLoader: Sendable {
         settings.given[key.name] = Settings.ProvidedValue(texts: texts, source: source)
     }
 
-    /// Checks combinations of keys.
+    /// Checks that the values of related keys are consistent.
     private static func check(_ settings: Settings) throws(HexlistError) {
         let limits = settings.node.limits
         guard limits.strangerFrameBytes <= limits.frameBytes else {
@@ -113,7 +114,7 @@ public struct ConfigurationLoader: Sendable {
         }
     }
 
-    /// Splits the text of a value: at commas if the key is a list, otherwise not at all.
+    /// Returns the elements of a value: the parts between commas if the key is a list, otherwise the whole text.
     private static func texts(_ text: String, of key: SettingKey) -> [String] {
         guard key.isList else { return [text] }
         return text.split(separator: ",").map { part in

@@ -2,10 +2,11 @@ import HexlistAPI
 import HexlistModel
 import Synchronization
 
-/// The configuration in effect: the settings read last, those that need a restart, and the error if the last reload failed.
+/// The configuration in effect: the settings with which the daemon started, the settings of the last reload, and the error if a later
+/// reload failed.
 final class EffectiveConfiguration: Sendable {
     private struct State {
-        /// The last valid settings.
+        /// The settings that were read last without an error.
         var settings: Settings
         var fault: HexlistError?
     }
@@ -22,7 +23,7 @@ final class EffectiveConfiguration: Sendable {
     }
 
     /// Records settings that were read successfully, and clears an earlier error.
-    /// - Returns: the changed keys that need a restart.
+    /// - Returns: the names of changed keys that take effect after a restart only.
     func took(_ settings: Settings) -> [String] {
         state.withLock { $0 = State(settings: settings) }
         return started.needingRestart(comparedWith: settings)
@@ -36,11 +37,11 @@ final class EffectiveConfiguration: Sendable {
 
     var fault: HexlistError? { state.withLock { $0.fault } }
 
-    /// The folder for files saved from the page; empty for none.
+    /// The folder into which the page saves files; empty if there is none.
     var downloadFolder: String { state.withLock { $0.settings.node.files.downloads ?? "" } }
 
-    /// Returns the values of all keys, in the order of `SettingKey.all`.
-    /// - Parameter port: the port the daemon listens on.
+    /// Returns the values of all keys for the API, in the order of `SettingKey.all`.
+    /// - Parameter port: the port on which the daemon listens. It is the value of `port` if the system chose it.
     func shape(port: Int) -> ConfigurationJSON {
         let (settings, fault) = state.withLock { ($0.settings, $0.fault) }
         let waiting = Set(started.needingRestart(comparedWith: settings))

@@ -8,15 +8,15 @@ import Logging
 struct SettingKey: Sendable {
     /// The name, such as `limits.frameBytes`.
     let name: String
-    /// Whether SIGHUP applies a new value; the others need a restart.
+    /// Whether a new value takes effect on SIGHUP; otherwise it takes effect after a restart.
     let isLive: Bool
     let isList: Bool
     /// The allowed values, for error messages.
     let allowed: String
-    /// Returns the current value in the form that `apply` takes; empty if there is no value.
+    /// Returns the current value as `apply` accepts it: one text, or the elements of a list; empty if there is no value.
     let texts: @Sendable (_ settings: Settings) -> [String]
-    /// Sets the key to a value: one text, unless the key is a list.
-    /// - Returns: whether the value is allowed.
+    /// Sets the key to a value: one text, or the elements of a list.
+    /// - Returns: whether the value is allowed. If not, the settings must not be used.
     let apply: @Sendable (_ texts: [String], _ settings: inout Settings) -> Bool
 
     /// The name of the environment variable, such as `HEXLIST_LIMITS_FRAME_BYTES`.
@@ -37,7 +37,7 @@ struct SettingKey: Sendable {
 extension SettingKey {
     typealias Path<Value> = any (WritableKeyPath<Settings, Value> & Sendable)
 
-    /// Makes a key for a whole number within bounds.
+    /// Makes a key whose value is a whole number within bounds.
     static func number(_ name: String, _ range: ClosedRange<Int>, _ path: Path<Int>, isLive: Bool = false) -> SettingKey {
         SettingKey(
             name: name, isLive: isLive, isList: false, allowed: "a whole number from \(range.lowerBound) to \(range.upperBound)",
@@ -63,7 +63,7 @@ extension SettingKey {
         }
     }
 
-    /// Parses a number written in digits only: `Int` alone would also accept a sign.
+    /// Parses a number that consists of digits. `Int` would also accept a sign.
     static func integer(_ texts: [String]) -> Int? {
         guard let text = texts.first, !text.isEmpty, text.utf8.allSatisfy(ASCII.isDigit) else { return nil }
         return Int(text)
@@ -257,7 +257,7 @@ extension SettingKey {
 extension SettingKey {
     private static let maximumRoutes = 16
 
-    /// Parses `host`, `host:port`, `[address]:port`, or an IPv6 address alone. Ports are 1 … 65535.
+    /// Parses an entry of `peers`: `host`, `host:port`, `[address]:port`, or an IPv6 address without a port. A port is from 1 to 65535.
     static func staticPeer(_ text: String) -> StaticPeer? {
         if isNumericAddress(text) { return StaticPeer(host: text) }
         var host = text[...]
@@ -275,7 +275,7 @@ extension SettingKey {
         return isName || isNumericAddress(String(host)) ? StaticPeer(host: String(host), port: port) : nil
     }
 
-    /// Whether the text is IPv4, or IPv6 with or without a scope (`fe80::1%eth0`).
+    /// Whether the text is an IPv4 address, or an IPv6 address with or without a scope (`fe80::1%eth0`).
     static func isNumericAddress(_ text: String) -> Bool { IPAddress.withZone(text) != nil }
 
     private static func isHostName(_ text: Substring) -> Bool {

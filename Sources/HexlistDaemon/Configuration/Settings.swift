@@ -2,20 +2,20 @@ public import HexlistNode
 import HexlistRclone
 public import Logging
 
-/// The settings of a daemon, from the command line, the environment, the file and the defaults. `SettingKey.all` has the keys.
+/// The settings of a daemon, combined from the command line, the environment, the file and the defaults. `SettingKey.all` has the keys.
 public struct Settings: Sendable {
     public var node: NodeConfiguration
-    /// The DNS-SD domains to browse. `local` means multicast DNS on the local links, which also announces this machine; other domains are
-    /// browsed by unicast DNS.
+    /// The DNS-SD domains to browse. `local` stands for multicast DNS on the local links, with which this machine is also announced. Other
+    /// domains are browsed by unicast DNS.
     public var domains = ["local"]
     public var log = Log()
     public var api = API()
     public var hooks = Hooks()
     public var open = Open()
     public var services = Services()
-    /// Whether the titles of pages are read for links that are added to My Hexlist without a description.
+    /// Whether the daemon reads the title of the page for each link that is added to My Hexlist without a description.
     public var readsTitles = true
-    /// The values given by the user, by key. A key that has its default value is missing.
+    /// The values that the user gave, by the name of the key. A key that is missing in this dictionary has its default value.
     var given: [String: ProvidedValue] = [:]
 
     struct ProvidedValue: Sendable, Equatable {
@@ -23,12 +23,12 @@ public struct Settings: Sendable {
         var source: Source
     }
 
-    /// The origin of a value, with the line number if it is the file.
+    /// The source of a value, with the line number if it is the file.
     enum Source: Sendable, Equatable {
         case file(line: Int?), environment, commandLine
     }
 
-    /// - Parameter name: the display name if none is configured.
+    /// - Parameter name: the name of this machine that peers see if `name` is not configured.
     public init(name: String) {
         node = NodeConfiguration(name: name)
         node.localSend = NodeConfiguration.LocalSend()
@@ -46,7 +46,7 @@ public struct Settings: Sendable {
     /// Whether a domain is `local`, the domain of multicast DNS (RFC 6762), with or without the final dot.
     static func isLocal(domain: String) -> Bool { ["local", "local."].contains(domain.lowercased()) }
 
-    /// The local API.
+    /// The limits of the local API.
     public struct API: Sendable, Equatable {
         public var headerBytes = 16 << 10
         public var headerFields = 64
@@ -54,7 +54,7 @@ public struct Settings: Sendable {
     }
 
     public struct Hooks: Sendable, Equatable {
-        /// Maximum seconds of a run.
+        /// Maximum seconds of a run of a hook.
         public var timeoutSeconds = 30
     }
 
@@ -66,9 +66,9 @@ public struct Settings: Sendable {
 
     /// Settings of rclone (`services.…`).
     public struct Services: Sendable, Equatable {
-        /// The path of rclone's configuration; `nil` for rclone's own choice.
+        /// The path of rclone's configuration file; `nil` for rclone's default.
         public var rcloneConfiguration: String?
-        /// The command that prints the password of an encrypted configuration.
+        /// The command that prints the password of rclone's configuration; `nil` if that is not encrypted.
         public var rclonePasswordCommand: String?
 
         func rclone(_ environment: [String: String]) -> RcloneSettings {
@@ -76,7 +76,7 @@ public struct Settings: Sendable {
         }
     }
 
-    /// Returns the keys that differ and need a restart, in the order of `SettingKey.all`.
+    /// Returns the names of keys that differ and take effect after a restart only, in the order of `SettingKey.all`.
     func needingRestart(comparedWith other: Settings) -> [String] {
         SettingKey.all.filter { !$0.isLive && given[$0.name]?.texts != other.given[$0.name]?.texts }.map(\.name)
     }

@@ -3,15 +3,15 @@ import HexlistDiscovery
 import HexlistSystem
 import Synchronization
 
-/// Combines the sources of discovery: multicast on the local links, unicast DNS in configured domains, and changes of this machine's
-/// addresses and sleep.
+/// Combines the sources of discovery events: multicast DNS on the local links, unicast DNS in configured domains, changes of this machine's
+/// addresses, and its wake-up from suspend.
 final class MachineDiscovery: PeerDiscovery {
     private let multicast: (any PeerDiscovery)?
     private let unicast: UnicastDiscovery
     private let watch = MachineWatch()
     private let events = Mutex<(@Sendable (DiscoveryEvent) -> Void)?>(nil)
 
-    /// - Parameter multicast: `nil` if `local` is not among the domains; nothing is announced then.
+    /// - Parameter multicast: `nil` if `local` is not among the configured domains. Then this machine is not announced.
     init(multicast: (any PeerDiscovery)?, unicast: UnicastDiscovery) {
         self.multicast = multicast
         self.unicast = unicast
@@ -19,7 +19,7 @@ final class MachineDiscovery: PeerDiscovery {
 
     func start(publishing announcement: ServiceAnnouncement?, events: @escaping @Sendable (DiscoveryEvent) -> Void) {
         self.events.withLock { $0 = events }
-        // The watch of addresses starts first, because the addresses decide which endpoints are dialled.
+        // The watch of addresses starts first, because the addresses determine which endpoints are dialled.
         watch.start { [self] change in
             switch change {
             case .addresses(let addresses): report(.interfaces(addresses))
@@ -31,7 +31,7 @@ final class MachineDiscovery: PeerDiscovery {
         unicast.start { [self] in report($0) }
     }
 
-    /// Passes an event of one of the sources on to the node. Only one event is passed on at a time.
+    /// Passes an event of a source to the node, one event at a time. Notifies unicast discovery of changes of the network.
     func report(_ event: DiscoveryEvent) {
         events.withLock { $0?(event) }
         switch event {

@@ -1,15 +1,15 @@
 import HexlistSystem
 
-/// Reads the keys of avahi-daemon.conf(5) that prevent announcements.
+/// The keys of avahi-daemon.conf(5) that prevent or restrict announcements.
 struct AvahiConfiguration {
     static let path = "/etc/avahi/avahi-daemon.conf"
 
-    /// Keys of the section `publish` that prevent announcements if they are switched on.
+    /// The keys of the section `publish` that prevent announcements if their value is true.
     private static let switches = ["disable-user-service-publishing", "disable-publishing"]
-    /// Keys of the section `server` that restrict the interfaces if they have a value.
+    /// The keys of the section `server` that restrict the used interfaces if they have a value.
     private static let limits = ["allow-interfaces", "deny-interfaces"]
 
-    /// The keys from `switches` and `limits` that restrict announcements, as `key=value`.
+    /// The keys from `switches` and `limits` that are set so that they prevent or restrict announcements, as `key=value`.
     let found: [String]
 
     init(text: String) {
@@ -32,9 +32,9 @@ struct AvahiConfiguration {
         self.found = found
     }
 
-    /// Returns advice for a service that is not announced: which keys to check, and which of them restrict announcements in the default
-    /// file. avahi-daemon may use another file.
-    /// - Parameter text: the text of the default file; `nil` if it cannot be read.
+    /// Returns advice for a service that is not announced: the keys to check, and those that are set in the default configuration file.
+    /// avahi-daemon may use another file.
+    /// - Parameter text: the text of the default configuration file; `nil` if it cannot be read.
     static func advice(_ text: String? = try? SmallFile.read(path, limit: 64 << 10)) -> String {
         let found = text.map { AvahiConfiguration(text: $0).found } ?? []
         let list = { (keys: [String]) in keys.map { "`\($0)`" }.joined(separator: ", ") }

@@ -3,14 +3,14 @@ import HexlistDiscovery
 import HexlistModel
 import HexlistNode
 
-// Checks of an address configured under `peers:`.
+// The checks of an address that is configured under `peers:`.
 extension Doctor {
     struct ConfiguredAddress {
         var address: StaticAddress
         var state: PeerDirectory.StaticAddressState
     }
 
-    /// Finds a configured address.
+    /// Finds an address that is configured under `peers:`.
     /// - Parameter text: the address, with or without its port.
     func configured(_ text: String) async -> ConfiguredAddress? {
         let wanted = Array(text.lowercased().utf8)
@@ -20,7 +20,7 @@ extension Doctor {
         return addresses.first.map { ConfiguredAddress(address: $0.address, state: $0.state) }
     }
 
-    /// Makes the checks of a peer for a configured address. The TLS handshake shows which peer has the address.
+    /// Makes the checks of the peer at a configured address. If no peer is known there, the TLS handshake shows which peer it is.
     func steps(of peer: ConfiguredAddress) async -> [DoctorStep] {
         switch peer.state {
         case .isOwn: return [Self.isOwn]
@@ -45,8 +45,8 @@ extension Doctor {
 
     /// Makes the step `peer` for a configured address.
     /// - Parameters:
-    ///   - id: the peer that answers at the address now.
-    ///   - rows: the rows with the UUID of this peer.
+    ///   - id: the peer that answers at the address now; `nil` if none does.
+    ///   - rows: the list entries with the UUID of this peer, including ghosts.
     static func record(_ peer: ConfiguredAddress, _ id: PeerID?, _ rows: [PeerView]) -> DoctorStep {
         let name = "\(peer.address), named under `peers:`,"
         if let row = rows.first(where: { $0.state != .ghost }), row.trust == .blocked {

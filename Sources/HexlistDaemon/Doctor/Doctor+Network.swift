@@ -6,10 +6,10 @@ import HexlistSystem
 import HexlistWire
 import NIOPosix
 
-// Checks of discovery and of this machine's port.
+// The checks of discovery and of this machine's port.
 extension Doctor {
     /// Checks discovery, the interfaces, and whether the port of this machine is reachable.
-    /// - Parameter waits: whether to wait until a peer may be asked again to dial back.
+    /// - Parameter waits: whether to wait until a peer accepts another request to dial back, because peers limit their rate.
     func network(_ before: NodeFacts, waits: Bool) async -> [DoctorStep] {
         var facts = before
         let multicast = facts.status.discovery.state.known
@@ -49,7 +49,7 @@ extension Doctor {
         }
     }
 
-    /// The check of LocalSend; `nil` if it is off.
+    /// Makes the step `localsend`; `nil` if LocalSend is off.
     static func localSend(_ status: LocalSendStatus) -> DoctorStep? {
         let reason = status.reason.map { " \($0)" } ?? ""
         switch status.state.known {
@@ -79,7 +79,7 @@ extension Doctor {
         "Not announced, as configured (`announce: false`): trusted peers that announce themselves are found, strangers are not contacted."
             + " Another hidden machine is reached if one of the two names the other under `peers:`.")
 
-    /// Waits up to 3 s until this machine sees its own announcement, and returns the facts as of then.
+    /// Waits up to 3 s until this machine receives its own announcement. Returns the state of the node after the wait.
     private func whenAnnounced(_ facts: NodeFacts) async -> NodeFacts {
         var facts = facts
         let deadline = ContinuousClock.now + .seconds(3)
@@ -91,7 +91,9 @@ extension Doctor {
     }
 
     /// Makes the step `announcement`.
-    /// - Parameter avahi: the advice if the service is not announced.
+    /// - Parameters:
+    ///   - seen: the interfaces and IP versions on which this machine received its own announcement.
+    ///   - avahi: the advice if the service is not announced.
     static func announcement(
         _ seen: [(interface: String, isIPv6: Bool)], _ interfaces: [MachineInterface], avahi: String = AvahiConfiguration.advice()
     ) -> DoctorStep {
@@ -116,7 +118,7 @@ extension Doctor {
     }
 
     /// Makes the step `interfaces`.
-    /// - Parameter listen: the addresses on which the daemon listens. Addresses outside of them are marked.
+    /// - Parameter listen: the addresses on which the daemon listens. Other addresses are marked in the text.
     static func interfaces(
         _ interfaces: [MachineInterface], usesMulticast: Bool, listen: ListenAddresses = ListenAddresses([])
     ) -> DoctorStep {
@@ -155,8 +157,8 @@ extension Doctor {
 
     private func multicast(_ interfaces: [MachineInterface], _ facts: NodeFacts) async -> [DoctorStep] {
         let own = "[\(facts.status.uuid.shortID)]"
-        // Queries only interfaces on which this machine is announced, because avahi-daemon may be configured to ignore the others. If there
-        // are no announcements, all interfaces are queried.
+        // Only interfaces on which this machine is announced are queried, because avahi-daemon may be configured to ignore other ones. If
+        // this machine is not announced anywhere, all interfaces are queried.
         let seen = Set(facts.announcements.map(\.interface))
         let asked = interfaces.filter {
             $0.isUsed && (seen.isEmpty || seen.contains($0.name)) && $0.addresses.contains { !$0.address.isIPv6 }
@@ -177,7 +179,7 @@ extension Doctor {
         return outcomes.isEmpty ? [] : [Self.multicast(outcomes, own: own, isAnnounced: facts.status.isAnnounced)]
     }
 
-    /// Whether an instance name ends with the short id of this machine. Any host may have sent the name.
+    /// Whether a DNS-SD instance name ends with the short id of this machine. Any host may have sent such a name.
     private static func isOwn(_ name: String, _ own: String) -> Bool { name.utf8.suffix(own.utf8.count).elementsEqual(own.utf8) }
 
     static func multicast(
@@ -212,7 +214,7 @@ extension Doctor {
         return DoctorStep("multicast", .warning, "No other machine answers a multicast query: \(found).", advice: [advice])
     }
 
-    /// Advice for a network that keeps its machines from reaching each other.
+    /// The advice for a network that prevents its machines from reaching each other.
     private static let apart =
         "If another machine is on, the network may separate the two, as guest networks and client isolation do. If they can connect"
         + " at all, name its address in the configuration: `peers: [ADDRESS]`."
@@ -274,7 +276,8 @@ extension Doctor {
         }
     }
 
-    /// Checks that the port is reachable: by peers asked to dial back, or by inbound sessions.
+    /// Checks that other machines can reach the port of this machine. Asks up to three peers to dial back; otherwise looks for an inbound
+    /// session.
     private func reachable(_ facts: NodeFacts, waits: Bool) async -> DoctorStep {
         var tries: [(name: String, address: String, outcome: DialBackOutcome)] = []
         for (peer, name, address) in facts.mayDialBack.prefix(3) {
@@ -285,13 +288,13 @@ extension Doctor {
         return Self.reachable(facts.status.port, tries, dialledIn: facts.dialledIn.first.map { ($0.name, $0.address, $0.age) })
     }
 
-    /// Maximum age of an inbound session that counts as proof. The firewall may have changed since an older one.
+    /// Maximum age of an inbound session that counts as proof. After an older one, the firewall may have changed.
     private static let dialledInCounts: Duration = .seconds(600)
 
     /// Makes the step `reachable`.
     /// - Parameters:
-    ///   - tries: the peers asked to dial back, each with the address it dialled.
-    ///   - dialledIn: the peer of the last inbound session.
+    ///   - tries: the peers that were asked to dial back, each with the address to dial and the outcome.
+    ///   - dialledIn: the peer of the last inbound session, with its address and the age of the session; `nil` if there was none.
     static func reachable(
         _ port: Int, _ tries: [(name: String, address: String, outcome: DialBackOutcome)],
         dialledIn: (name: String, address: String, age: Duration)?

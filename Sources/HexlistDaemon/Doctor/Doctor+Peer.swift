@@ -3,7 +3,7 @@ import HexlistModel
 import HexlistNode
 import HexlistTransport
 
-// Checks of one peer, from its announcement to a long frame.
+// The checks of one peer: its announcement, its addresses, TCP, TLS, the Hello, the trust, a long frame, and dialling back.
 extension Doctor {
     func peer(_ text: String) async -> [DoctorStep] {
         let rows: [PeerView]
@@ -17,14 +17,14 @@ extension Doctor {
         return await steps(of: id, rows)
     }
 
-    /// Whether a PEER argument matches a peer or an announcement.
+    /// Whether a PEER argument matches a peer, an announcement, or an address configured under `peers:`.
     func isThere(_ text: String) async -> Bool {
         if (try? await find(text)) != nil { return true }
         return await configured(text) != nil
     }
 
     /// Makes the checks of one peer.
-    /// - Parameter rows: the rows with the UUID of the peer.
+    /// - Parameter rows: the list entries with the UUID of the peer, including ghosts; at least one.
     func steps(of id: PeerID, _ rows: [PeerView]) async -> [DoctorStep] {
         guard id != api.node.id else { return [Self.isOwn] }
         let main = rows.first { $0.state != .ghost } ?? rows[0]
@@ -47,9 +47,9 @@ extension Doctor {
 
     static let isOwn = DoctorStep("peer", .failed, "That is this machine.", advice: ["Name another peer: `hexlist peers --all`."])
 
-    /// Checks of a session: Hello, trust, a long frame, dial-back.
+    /// Makes the checks that need a session: the Hello, the trust, a long frame, and dialling back.
     func session(_ id: PeerID, _ trust: Trust, _ reaches: [(endpoint: EndpointView, reach: AddressProbeResult)]) async -> [DoctorStep] {
-        // A session with a blocked peer would end at once, so these checks are left out.
+        // A session with a blocked peer would be closed immediately, so these checks are omitted.
         guard trust != .blocked else { return [] }
         let (hello, diagnostics) = await greet(id, trust, reaches)
         guard let diagnostics else { return [hello] }
@@ -57,12 +57,12 @@ extension Doctor {
         // The session is read again, because the peer may have sent another Hello meanwhile.
         let there = Self.peersTrust(await api.node.diagnostics.session(with: id) ?? diagnostics.session, diagnostics.ping, dialBack)
         let trusting = Self.trust(id, trust, there)
-        guard there != .blocked else { return [hello, trusting] }  // nothing can be sent either way
+        guard there != .blocked else { return [hello, trusting] }  // nothing can be sent in either direction
         return [hello, trusting, Self.frame(diagnostics.ping)] + [Self.dialBack(dialBack)].compactMap { $0 }
     }
 
-    /// Infers whether the peer trusts this machine. The behaviour of the peer counts more than the frame limit it announced: it closes
-    /// sessions of machines it blocks, and dials back only for machines it trusts.
+    /// Infers the peer's trust in this machine. The behaviour of the peer has precedence over the frame limit that it announced: a peer
+    /// closes sessions of machines that it blocks, and dials back only for machines that it trusts.
     static func peersTrust(_ facts: SessionFacts, _ ping: PingOutcome, _ dialBack: DialBackOutcome) -> Trust {
         if case .ended(_, isBlocked: true) = ping { return .blocked }
         if case .result(let result) = dialBack { return result == .notTrusted ? .stranger : .trusted }
@@ -70,7 +70,7 @@ extension Doctor {
         return facts.maxFrameBytes >= ProtocolLimits.trustedFrameBytes ? .trusted : .stranger
     }
 
-    /// Finds the rows with the UUID that `text` names: the peer, and ghosts that claim this UUID.
+    /// Finds the UUID that a PEER argument names, and the list entries with this UUID: the peer, and ghosts that claim its UUID.
     private func find(_ text: String) async throws(HexlistError) -> (rows: [PeerView], id: PeerID) {
         let all: [PeerView]
         do {
@@ -126,7 +126,8 @@ extension Doctor {
         }
     }
 
-    /// Resolves the host names among the endpoints.
+    /// Resolves the host names among the addresses of a peer. At most eight addresses are used.
+    /// - Returns: the step `peer.resolve`, and the addresses in numeric form without duplicates.
     func resolve(_ known: [EndpointView]) async -> (step: DoctorStep?, endpoints: [EndpointView]) {
         var endpoints: [EndpointView] = []
         var (found, failed): ([String], [String]) = ([], [])
@@ -221,7 +222,7 @@ extension Doctor {
         return steps
     }
 
-    /// Returns the combined result of all attempts: failed if none succeeded, a warning if some failed.
+    /// Combines the results of the attempts at all addresses: failed if none succeeded, a warning if only some succeeded.
     private static func result(_ tries: [(AddressProbeResult, Result<Duration, ReachFailure>)]) -> (state: DoctorStep.State, text: String) {
         var works = 0
         let parts = tries.map { reach, result -> String in
@@ -240,7 +241,7 @@ extension Doctor {
     ) async -> (step: DoctorStep, diagnostics: SessionDiagnostics?) {
         var diagnostics = await api.node.diagnostics.testSession(with: id)
         var failure: ReachFailure?
-        // Limits the total time if every attempt times out.
+        // This limits the total time if each attempt times out.
         let givesUp = ContinuousClock.now + .seconds(30)
         for (endpoint, reach) in reaches where diagnostics == nil && .now < givesUp {
             guard case .success? = reach.tls else { continue }

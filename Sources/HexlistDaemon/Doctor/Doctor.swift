@@ -7,14 +7,15 @@ import HexlistTransport
     import Glibc
 #endif
 
-/// The checks of the daemon, its network and a peer. Each check performs the operation it reports on.
+/// The checks of `hexlist doctor` that run in the daemon: of the daemon itself, its network and a peer. Each check performs the operation
+/// on which it reports.
 struct Doctor: Sendable {
-    /// Asks each peer only once to dial back, because peers limit such requests.
+    /// Asks each peer at most once per report to dial back, because peers limit the rate of such requests.
     actor DialBacks {
         private var outcomes: [PeerID: DialBackOutcome] = [:]
 
-        /// Asks a peer to dial back, or returns the outcome of the first time it was asked.
-        /// - Parameter waits: whether to wait if another report has just asked the peer.
+        /// Asks a peer to dial back. Returns the earlier outcome if it was asked before.
+        /// - Parameter waits: whether to wait until the peer may be asked again, if another report has just asked it.
         func ask(_ peer: PeerID, _ node: Node, waits: Bool = true) async -> DialBackOutcome {
             if let outcome = outcomes[peer] { return outcome }
             let outcome = await node.diagnostics.requestDialBack(from: peer, waits: waits)
@@ -27,7 +28,7 @@ struct Doctor: Sendable {
     let dialBacks = DialBacks()
 
     /// Makes all checks.
-    /// - Parameter peer: a PEER argument to check too; its checks come last.
+    /// - Parameter peer: a PEER argument that names a peer to check; `nil` for none. Its checks are at the end of the report.
     func report(on peer: String?) async -> DoctorReport {
         let facts = await api.node.diagnostics.facts()
         let inForce = api.configuration.shape(port: facts.status.port)
@@ -41,7 +42,7 @@ struct Doctor: Sendable {
         return DoctorReport(steps: steps)
     }
 
-    /// Tests each route with a letter to this machine itself, all at once.
+    /// Tests all routes at the same time, each with a letter from this machine to itself.
     private func routes() async -> [DoctorStep] {
         let routes = await api.node.routeList.all()
         return await withTaskGroup(of: (Int, DoctorStep).self) { group in
@@ -70,7 +71,7 @@ struct Doctor: Sendable {
             return DoctorStep("store", .failed, "The store cannot be written: \(fault.message)", advice: fault.hint.map { [$0] } ?? advice)
         }
         do {
-            // Writes and reads a row, with a full commit to the disk.
+            // The check writes a row, with a full commit to the disk, and reads it.
             let now = "\(Timestamp.now.milliseconds)"
             try await api.store.setMeta(["examined": now])
             let (found, bytes) = try await api.store.read { (try $0.meta("examined"), $0.storeBytes()) }
@@ -150,7 +151,7 @@ struct Doctor: Sendable {
         return DoctorStep("configuration", .ok, "The file is in effect; `hexlist config` shows it.")
     }
 
-    /// The check of hooks; `nil` if there are none.
+    /// Makes the step `hooks`; `nil` if there are no hooks.
     static func hooks(_ faults: [HookFault], running: [String]) -> DoctorStep? {
         guard faults.isEmpty else {
             return DoctorStep(

@@ -6,13 +6,15 @@ import HexlistSystem
     import Glibc
 #endif
 
-/// Sends multicast DNS queries for `_hexlist._tcp.local` and for all service types on one interface, and collects the answers. Uses port
-/// 5353 as avahi-daemon does: answers to other ports would be unicast (RFC 6762 section 6.7), which firewalls that allow multicast DNS may
-/// drop. This machine's avahi-daemon answers too, so only an answer from another machine shows that the network carries multicast.
+/// Sends multicast DNS queries for `_hexlist._tcp.local` and for all service types on one interface, and collects the answers.
+///
+/// The queries are sent from port 5353, which avahi-daemon also uses. Answers to other ports would be unicast (RFC 6762 section 6.7), and a
+/// firewall that allows multicast DNS may drop them. This machine's avahi-daemon answers too, so only an answer from another machine shows
+/// that the network transmits multicast.
 enum MulticastQuery {
     enum Outcome: Equatable {
         /// - Parameters:
-        ///   - names: the instances of Hexlist in the answers.
+        ///   - names: the DNS-SD instances of Hexlist in the answers.
         ///   - byOthers: whether another machine answered, with or without Hexlist.
         case answered(_ names: [String], byOthers: Bool)
         case silent
@@ -22,15 +24,15 @@ enum MulticastQuery {
     }
 
     private static let port: UInt16 = 5_353
-    /// Number of queries, and milliseconds to wait after each. A responder does not repeat an answer within a second (RFC 6762, 6), and
-    /// may be slow.
+    /// Number of queries, and milliseconds to wait for answers after each. Several are needed, because a responder may be slow, and does
+    /// not repeat an answer within a second (RFC 6762, 6).
     private static let (queries, milliseconds) = (5, 500)
 
     /// Sends the queries. Blocks for up to 2.5 s; returns earlier if both this machine and another one answer.
     /// - Parameters:
     ///   - index: the interface's index.
     ///   - own: the addresses of this machine.
-    ///   - isOwn: whether an instance name is this machine's.
+    ///   - isOwn: returns whether an instance name is that of this machine.
     static func ask(on index: Int32, own: Set<IPAddress>, isOwn: (String) -> Bool) -> Outcome {
         let descriptor = SystemSocket.open(AF_INET, .datagram)
         guard descriptor >= 0 else { return .failed(String(cString: strerror(errno))) }
@@ -53,8 +55,8 @@ enum MulticastQuery {
         else { return .failed(String(cString: strerror(errno))) }
         withUnsafePointer(to: &target) { pointer in
             pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                // Bound to the group address, so that avahi-daemon still receives unicast datagrams. Binding fails if avahi-daemon has
-                // `disallow-other-stacks` set; the queries are then sent from another port.
+                // The socket is bound to the multicast address, so that avahi-daemon still receives unicast datagrams. Binding fails if
+                // avahi-daemon has `disallow-other-stacks` set; the queries are then sent from another port.
                 _ = bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
             }
         }
@@ -99,7 +101,8 @@ enum MulticastQuery {
         return bytes
     }()
 
-    /// Receives a datagram. Returns its sender, which may be any host, and the Hexlist instances in it; `nil` if it has no answers.
+    /// Receives a datagram. Returns its sender, which may be any host, and the Hexlist instances in it; `nil` if there is no datagram, or
+    /// if it has no answers.
     private static func answer(_ descriptor: Int32) -> (source: IPAddress, names: [String])? {
         var bytes = [UInt8](repeating: 0, count: 9_000)
         var sender = sockaddr_in()

@@ -9,10 +9,10 @@ enum DropFormat: Equatable {
     case json
     /// `multipart/form-data`.
     case multipart(boundary: String)
-    /// The content of a file, with its media type.
+    /// The body is a file with this media type.
     case file(type: String)
 
-    /// - Parameter contentType: untrusted. Without one the body is a text.
+    /// - Parameter contentType: the value of the header, which is untrusted; `nil` counts as plain text.
     init(contentType: String?) throws(GuestRefusal) {
         let field = ParameterizedField(contentType ?? "text/plain")
         switch field.value {
@@ -45,14 +45,14 @@ struct DropFields: JSONShape, Equatable {
         return true
     }
 
-    /// The fields as one text, one per line. A URL that equals the text appears once.
+    /// The title, the text and the URL as one text, one per line. If the URL equals the text, it appears once.
     var joined: String {
         let url = PeerText.areEqual(url ?? "", text ?? "") ? nil : url
         return [title, text, url].compactMap { $0 }.filter { !$0.allSatisfy(\.isWhitespace) }.joined(separator: "\n")
     }
 
-    /// Returns the text of a form. `curl -d` sends any text with the content type of a form, so a body without a known field, or with a
-    /// colon in its first name, as in a URL, is taken as plain text.
+    /// Returns the text of a form. `curl -d` sends any text with the content type of a form. Therefore a body counts as plain text if it
+    /// has no known field, or if the name of its first field contains a colon, as a URL does.
     static func form(_ bytes: [UInt8]) throws(GuestRefusal) -> String {
         var fields = DropFields()
         var isForm = false

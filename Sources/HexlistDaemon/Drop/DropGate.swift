@@ -2,29 +2,30 @@ import Crypto
 import HexlistModel
 import HexlistStore
 
-/// Admits or refuses requests by their drop tokens, within rate limits. Performs no IO.
+/// Admits or refuses requests with drop tokens, and applies their rate limits. Performs no IO.
 ///
-/// A token has 128 random bits, so guessing it is hopeless, and no number of wrong tokens locks out the right one.
+/// A token has 128 random bits, so it cannot be guessed. Wrong tokens from an address therefore never cause a valid token to be refused.
 struct DropGate {
     typealias Instant = ContinuousClock.Instant
 
     /// Maximum number of requests with one token in an hour.
     static let requestsInHour = 60
-    /// Maximum number of requests with one token at a time, so that slow ones leave slots to guests and other tokens.
+    /// Maximum number of concurrent requests with one token. Slow requests thus leave connection slots for guests and other tokens.
     static let requestsAtOnce = 8
-    /// Maximum bytes of all bodies with one token in a day, refused and repeated ones included.
+    /// Maximum bytes of all bodies with one token in a day, including those of refused and repeated requests.
     static let bytesInDay: Int64 = 2 << 30
-    /// Number of wrong tokens from one IP address in an hour after which further ones are refused with 429 instead of 403.
+    /// Number of wrong tokens from one IP address in an hour after which further wrong tokens get the status 429 instead of 403.
     static let wrongTokensInHour = 20
     private static let hour = Duration.seconds(3_600)
     private static let day = hour * 24
-    /// Maximum number of IP addresses whose wrong tokens are counted. The oldest is forgotten first.
+    /// Maximum number of IP addresses whose wrong tokens are counted. A further address replaces the oldest one.
     private static let addressLimit = 256
 
     enum Admission: Equatable {
         case admitted(DropToken)
         case refused(GuestRefusal)
-        /// As `refused`, and this wrong token reached the limit of its IP address, as the first one in an hour.
+        /// Refused, and to be logged: this wrong token was the last one below the limit of its IP address. Returned at most once an hour
+        /// for all addresses together.
         case limitReached(GuestRefusal)
     }
 
@@ -32,9 +33,9 @@ struct DropGate {
         var token: DropToken
         /// The times of the requests of the last hour.
         var requests: [Instant] = []
-        /// Number of requests without a reply.
+        /// Number of admitted requests that have not ended.
         var running = 0
-        /// The bytes of bodies since `dayBegan`. A period of 24 h begins with the first byte after the previous period ended.
+        /// Number of body bytes since `dayBegan`. A period of 24 h begins with the first byte after the end of the previous period.
         var bytes: Int64 = 0
         var dayBegan: Instant?
     }
@@ -46,7 +47,7 @@ struct DropGate {
     }
 
     private var entries: [Entry]
-    /// Oldest first.
+    /// The counts of wrong tokens by IP address, oldest first.
     private var wrongTokens: [WrongTokens] = []
     private var limitReachedAt: Instant?
 
@@ -58,10 +59,10 @@ struct DropGate {
 
     mutating func remove(_ peer: PeerID) { entries.removeAll { $0.token.peer == peer } }
 
-    /// Admits a request with a token, and counts it. `finish` follows for each admitted one.
+    /// Admits or refuses a request with a token. The caller has to call `finish` at the end of each admitted request.
     mutating func admit(_ token: String, from address: IPAddress, now: Instant) -> Admission {
         let hash = SHA256.hash(data: Array(token.utf8))
-        // All hashes are compared, each in constant time, so the time of a reply reveals nothing about a token.
+        // The hash is compared with those of all tokens, each time in constant time, so the time of a reply reveals nothing about a token.
         let found = entries.indices.filter { hash == entries[$0].token.sha256 }
         guard let index = found.first else { return refuse(address, now) }
         entries[index].requests.removeAll { now - $0 >= Self.hour }
@@ -89,7 +90,8 @@ struct DropGate {
     }
 
     /// Counts received bytes of a body.
-    /// - Returns: the refusal if the token was removed meanwhile, or its bytes of a day are used up; the upload has to end then.
+    /// - Returns: a refusal if the token was removed meanwhile, or if its bytes for the day are used up. The caller then has to end the
+    ///   upload.
     mutating func receive(_ bytes: Int, of peer: PeerID, now: Instant) -> GuestRefusal? {
         guard let index = entries.firstIndex(where: { $0.token.peer == peer }) else { return .noToken }
         return count(bytes, at: index, now: now)

@@ -15,12 +15,12 @@ struct DropContent: Sendable {
 
     var isEmpty: Bool { files.isEmpty && text.allSatisfy(\.isWhitespace) }
 
-    /// Length of a window, in milliseconds. Equal content in the same or the next window is a repeated request, so it is recognised for at
-    /// least one and at most two lengths.
+    /// Length of a time window in milliseconds. Time is divided into windows of this length. Equal content in the same or the next window
+    /// counts as a repeated request, so a repetition is recognised for one to two lengths.
     private static let window: Int64 = 120_000
 
-    /// The message ids of this content: one for the current window, and one for the window before, with which equal content may have been
-    /// stored.
+    /// Returns the message ids of this content: `id` for the current window, and `earlier` for the window before it, in which equal content
+    /// may have been stored.
     func messageIDs(at now: Int64) -> (id: MessageID, earlier: MessageID) {
         func id(_ window: Int64) -> MessageID {
             let parts = ["\(window)", text] + files.flatMap { [$0.file.name, $0.file.sha256.map { "\($0)" }.joined(separator: " ")] }
@@ -29,7 +29,7 @@ struct DropContent: Sendable {
         return (id(now / Self.window), id(now / Self.window - 1))
     }
 
-    /// The message id for an `Idempotency-Key`.
+    /// Returns the message id for the `Idempotency-Key` of a request.
     static func messageID(key: String) -> MessageID { messageID([key]) }
 
     private static func messageID(_ parts: [String]) -> MessageID {
@@ -44,25 +44,25 @@ struct DropContent: Sendable {
 /// Reads the body of a drop: its text into memory, its files into partial files.
 struct DropReceiver: Sendable {
     let transfers: FileTransfers
-    /// Bytes that are kept free on the disk.
+    /// Number of bytes that have to stay free on the disk.
     let diskReserve: Int64
 
     /// Maximum bytes of all files of a drop.
     static let fileBytes: Int64 = 32 << 20
     /// Maximum number of files of a drop.
     static let fileLimit = 20
-    /// Maximum bytes of the body of a drop: the files, the text and the heads of parts.
+    /// Maximum bytes of the body of a drop, with its files, its text and the heads of its parts.
     static let bodyBytes = Int(fileBytes) + 512 << 10
-    /// Maximum bytes of a body with JSON or a form. Escapes make a text in JSON up to six times as long.
+    /// Maximum bytes of a body that is JSON or a form. Escapes can make a text in JSON up to six times as long.
     private static let fieldBytes = 448 << 10
-    /// Number of bytes that are collected before they are written.
+    /// Number of bytes that are buffered before they are written to the disk.
     private static let chunk = 512 << 10
 
     private static let tooLarge = GuestRefusal(status: 413, message: "All files together can have at most \(fileBytes >> 20) MiB.")
     private static let longText = GuestRefusal(
         status: 413, message: "The text is longer than \(ProtocolLimits.stringBytes >> 10) KiB. Send it as a file.")
 
-    /// A file that is being written. `finish` or `discard` must follow.
+    /// A file that is being received. At the end, the caller has to call `finish` for it, or delete it with `discard`.
     private struct OpenFile {
         let id: OfferID
         let name: String
@@ -70,8 +70,9 @@ struct DropReceiver: Sendable {
         var pending = ByteBuffer()
     }
 
-    /// - Returns: the content. The caller stores it or calls `discard`.
-    /// - Throws: `GuestRefusal`, `FileFault`, or an error of the connection. No file is left then.
+    /// Reads the body of a request.
+    /// - Returns: the content. The caller has to store it or to call `discard`.
+    /// - Throws: `GuestRefusal`, `FileFault`, or an error of the connection. The files are then deleted.
     func read(_ request: Request) async throws -> DropContent {
         var content = DropContent()
         var open: OpenFile?
@@ -186,7 +187,8 @@ struct DropReceiver: Sendable {
             modified: Timestamp.now.milliseconds)
     }
 
-    /// The name of a file that is the whole body: from `Content-Disposition`, else from `?name=`, else `file` with a suffix by its type.
+    /// Returns the name of a file that is the whole body: from `Content-Disposition`, otherwise from the query parameter `name`, otherwise
+    /// a default name with a suffix for its media type.
     private static func name(_ request: Request, _ type: String) -> String {
         if let name = request.headers[.contentDisposition].flatMap({ ParameterizedField($0).fileName }) { return name }
         if let name = request.uri.query.flatMap({ URLQuery(parsing: $0) })?.values("name").first { return name }

@@ -31,8 +31,8 @@ struct DropResponder: Sendable {
         return Response(status: status, headers: headers, body: ResponseBody(byteBuffer: ByteBuffer(string: text + "\n")))
     }
 
-    /// Stores the drop.
-    /// - Returns: the text of the reply, once the hex is durable.
+    /// Stores the drop as a hex.
+    /// - Returns: the text of the reply, after the hex is durable.
     private func answer(_ request: Request) async throws -> String {
         guard let address = CallerConnection.remoteAddress else { throw GuestRefusal.notFound }
         try await GuestResponder.gate(api).checkDrop(GuestRequestHead(request))
@@ -73,7 +73,7 @@ struct DropResponder: Sendable {
         }
     }
 
-    /// The header field `Idempotency-Key`, which is the same if a client repeats a request; `nil` if it is missing.
+    /// Returns the value of `Idempotency-Key`, which a client chooses and repeats together with a request; `nil` if it is missing.
     private static func key(_ request: Request) throws(GuestRefusal) -> String? {
         guard let name = HTTPField.Name("idempotency-key"), let key = request.headers[name] else { return nil }
         guard (1...keyBytes).contains(key.utf8.count) else {

@@ -2,7 +2,7 @@ import HexlistModel
 import HexlistStore
 import Synchronization
 
-/// The drop tokens of the store, in memory, for the threads that check requests.
+/// The stored drop tokens and their rate limits, in memory. Can be used from any thread.
 final class DropTokens: Sendable {
     private let gate: Mutex<DropGate>
     private let now: @Sendable () -> ContinuousClock.Instant
@@ -15,10 +15,10 @@ final class DropTokens: Sendable {
 
     var count: Int { gate.withLock { $0.count } }
 
-    /// Adds a token that is in the store now.
+    /// Adds a token, after it was stored.
     func add(_ token: DropToken) { gate.withLock { $0.add(token) } }
 
-    /// Removes a token that is no longer in the store.
+    /// Removes a token, after it was removed from the store.
     func remove(_ peer: PeerID) { gate.withLock { $0.remove(peer) } }
 
     func admit(_ token: String, from address: IPAddress) -> DropGate.Admission {
@@ -29,7 +29,7 @@ final class DropTokens: Sendable {
     func finish(_ peer: PeerID) { gate.withLock { $0.finish(peer) } }
 
     /// Counts received bytes of a body.
-    /// - Throws: the refusal if the token was removed, or its bytes of a day are used up.
+    /// - Throws: a refusal if the token was removed, or if its bytes for the day are used up.
     func receive(_ bytes: Int, of peer: PeerID) throws(GuestRefusal) {
         if let refusal = gate.withLock({ $0.receive(bytes, of: peer, now: now()) }) { throw refusal }
     }
@@ -40,6 +40,6 @@ struct PlainHTTPSenders: Sendable {
     let guests: GuestSessions
     let drops: DropTokens
 
-    /// Whether the peer port speaks HTTP.
+    /// Whether the peer port accepts plain HTTP: there is a drop token or an open invitation.
     var isOpen: Bool { drops.count > 0 || guests.isOpen }
 }

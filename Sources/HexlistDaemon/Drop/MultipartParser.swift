@@ -1,9 +1,9 @@
 /// An incremental parser of `multipart/form-data` (RFC 7578). Performs no IO.
 struct MultipartParser {
     enum Event: Equatable {
-        /// A part begins. Both names are untrusted text; a file has a file name.
+        /// A part begins. Both names are untrusted text. `fileName` is `nil` if the part is not a file.
         case part(name: String, fileName: String?)
-        /// Bytes of the part, at least one.
+        /// The next bytes of the current part, at least one.
         case bytes([UInt8])
         case partEnd
     }
@@ -22,7 +22,8 @@ struct MultipartParser {
     private let delimiter: [UInt8]
     private var state = State.preamble
     private var parts = 0
-    /// Bytes that are not processed yet. Initially a line break, because the first delimiter of a body may lack its own.
+    /// The bytes that are not processed yet. Begins with a line break, because a delimiter includes the line break before it, which the
+    /// first delimiter of a body may lack.
     private var buffer: [UInt8] = Array("\r\n".utf8)
 
     init(boundary: String) throws(Fault) {
@@ -30,7 +31,7 @@ struct MultipartParser {
         delimiter = Array("\r\n--\(boundary)".utf8)
     }
 
-    /// Processes the next bytes of the body.
+    /// Processes the next bytes of the body. Returns the events that they complete.
     mutating func feed(_ bytes: some Sequence<UInt8>) throws(Fault) -> [Event] {
         buffer += bytes
         var events: [Event] = []
@@ -40,11 +41,12 @@ struct MultipartParser {
         return events
     }
 
-    /// Checks at the end of the body that it was complete.
+    /// Checks, at the end of the body, that the body was complete.
     func finish() throws(Fault) {
         guard case .epilogue = state else { throw .malformed }
     }
 
+    /// Processes the next element in the buffer: a delimiter, the head of a part, or bytes of its body.
     /// - Parameter position: the offset of the first byte that is not processed.
     /// - Returns: `false` if more bytes are needed.
     private mutating func step(_ position: inout Int, _ events: inout [Event]) throws(Fault) -> Bool {
@@ -83,7 +85,7 @@ struct MultipartParser {
             state = .bodyStart
             return true
         case .bodyStart:
-            // The body may be empty, and then its delimiter begins with the line break that ends the head.
+            // The body of a part may be empty. Then its delimiter begins with the line break at the end of the head.
             let rest = buffer[position...]
             if rest.starts(with: delimiter) {
                 state = .body

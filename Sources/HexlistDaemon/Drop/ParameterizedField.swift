@@ -6,7 +6,7 @@ struct ParameterizedField {
     let value: String
     private var parameters: [String: String] = [:]
 
-    /// - Parameter text: untrusted. Of malformed parameters, those before the fault are used.
+    /// - Parameter text: the untrusted text of the field. If it is malformed, the parameters before the error are used.
     init(_ text: String) {
         var rest = Array(text.utf8)[...]
         value = Self.word(&rest, upTo: ";").lowercased()
@@ -37,7 +37,8 @@ struct ParameterizedField {
         return String(decoding: word.drop(while: isSpace).reversed().drop(while: isSpace).reversed(), as: UTF8.self)
     }
 
-    /// Reads a text in quotes. A backslash escapes only quotes and backslashes, because browsers do not escape the others.
+    /// Reads a quoted text. A backslash before another character than a quote or a backslash is part of the text, because browsers do not
+    /// escape it.
     private static func quoted(_ rest: inout ArraySlice<UInt8>) -> String {
         var text: [UInt8] = []
         rest = rest.dropFirst()

@@ -4,7 +4,7 @@ import HexlistModel
 import HexlistNode
 import HexlistStore
 
-/// Makes the Atom feed of a feed address from the store.
+/// Makes the Atom feed of a feed address, from links in the store.
 struct FeedContent: Sendable {
     /// Maximum number of links of a feed. Feed readers keep the entries that they received earlier.
     static let links = 100
@@ -12,7 +12,7 @@ struct FeedContent: Sendable {
     let api: APIContext
 
     /// Returns the feed as XML.
-    /// - Throws: `.notFound` if its hex was deleted.
+    /// - Throws: `notFound` if the hex of the feed was deleted.
     func xml(of address: FeedAddress) async throws -> String {
         let (uuid, name) = (api.node.id, await api.node.nameAndPort().name)
         let (links, subject) = try await links(of: address.content)

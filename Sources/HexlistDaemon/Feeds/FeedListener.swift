@@ -12,11 +12,11 @@ actor FeedListener {
 
     /// Maximum number of connections; further ones wait.
     private static let connections = 16
-    /// Ports that are tried for the first feed address. They are below the usual ranges of ephemeral ports.
+    /// The ports that are tried when the first feed address is added. They are below the usual ranges of ephemeral ports.
     private static let ports = 24_400...24_499
 
     private var state = ListenerState<Listener>()
-    /// Whether the current listener is bound to its port.
+    /// Whether the listener that was started last could bind its port.
     private var hasPort = false
 
     /// Returns the port. Starts the listener if needed.
@@ -25,14 +25,14 @@ actor FeedListener {
         return try await withCheckedThrowingContinuation { state.wait($0) }.port
     }
 
-    /// Ends the listener, after the last feed address was removed.
+    /// Ends the listener. Called after the last feed address was removed.
     func close() {
         guard let listener = state.open else { return }
         state.closed()
         listener.end.finish()
     }
 
-    /// Runs the listener while there are addresses, until the daemon stops.
+    /// Runs the listener whenever there are feed addresses, until the daemon stops.
     func run(_ api: APIContext) async {
         if await Self.hasAddresses(api) { state.requestStart() }
         for await _ in state.startRequests.cancelOnGracefulShutdown() {
@@ -52,7 +52,7 @@ actor FeedListener {
         await (try? api.store.read { try !$0.feedAddresses().isEmpty }) ?? false
     }
 
-    /// Serves on the port of the existing feed addresses, or, if there are none yet, on the first free one.
+    /// Serves on the port of the existing feed addresses or, if there are none yet, on the first free port of `ports`.
     private func open(_ api: APIContext) async throws {
         let stored = await Self.hasAddresses(api) ? try await api.store.read { try $0.meta(FeedAddress.portKey) }.flatMap { Int($0) } : nil
         for port in stored.map({ $0...$0 }) ?? Self.ports where try await serve(api, port: port) { return }
@@ -64,7 +64,7 @@ actor FeedListener {
                 : "End that program and restart hexlistd, or, for another port, remove all feed addresses: `hexlist feed --list`.")
     }
 
-    /// Serves until `close()` or the end of the daemon.
+    /// Serves requests until `close()` or the end of the daemon.
     /// - Returns: `false` if the port cannot be bound.
     private func serve(_ api: APIContext, port: Int) async throws -> Bool {
         let (ended, end) = AsyncStream.makeStream(of: Void.self)
@@ -96,7 +96,7 @@ actor FeedListener {
     }
 }
 
-/// Runs the listener as a service of the daemon.
+/// Runs the listener of feed addresses as a service of the daemon.
 struct FeedService: ServiceLifecycle.Service {
     let api: APIContext
 

@@ -6,14 +6,14 @@ import HexlistStore
 import Hummingbird
 import NIOCore
 
-/// Handles the requests of the feed listener. Only `GET` and `HEAD` of `/feed/KEY` are allowed, which read one feed.
+/// Answers the requests to the listener of feed addresses. Only `GET` and `HEAD` of `/feed/KEY` are allowed; they read one feed.
 struct FeedResponder: Sendable {
     let api: APIContext
     let port: Int
 
     private static let prefix = "/feed/"
 
-    /// Returns the digest of a key. The store has only the digest.
+    /// Returns the SHA-256 digest of a key. The store has only this digest.
     static func digest(of key: String) -> [UInt8] { Array(SHA256.hash(data: Array(key.utf8))) }
 
     /// Returns the URL of a feed address.
@@ -26,7 +26,7 @@ struct FeedResponder: Sendable {
         } catch {
             response = APIReply.failure(ReplyMiddleware.fault(error, at: Self.prefix, api.logger))
         }
-        // A browser does not execute anything in a feed, and no other site may load it.
+        // With these headers a browser executes nothing in a feed, and does not let other sites load it.
         for (name, value) in [
             ("content-security-policy", "default-src 'none'; sandbox"), ("referrer-policy", "no-referrer"),
             ("x-content-type-options", "nosniff"), ("cross-origin-resource-policy", "same-origin"), ("cache-control", "private, no-cache"),

@@ -1,14 +1,14 @@
 import HexlistModel
 import HexlistSystem
 
-/// Chooses the addresses of this machine that guests can probably reach.
+/// Chooses the IP addresses of this machine that guests can probably reach.
 enum GuestAddresses {
-    /// Returns addresses, best first: the private IPv4 addresses of the interface with the default route, other private IPv4 addresses, other
-    /// IPv4 addresses, IPv6. Global IPv6 addresses and those of VPNs often cannot be reached from a phone in the same network. Excludes
-    /// loopback, link-local and container addresses.
+    /// Returns addresses, best first: private IPv4 addresses of the interface with the default route, other private IPv4 addresses, other
+    /// IPv4 addresses, IPv6 addresses. This order prefers addresses that a phone in the same network can reach, which is often not the case
+    /// for global IPv6 addresses and those of VPNs. Excludes loopback, link-local and container addresses.
     /// - Parameters:
-    ///   - route: the interface of the default route.
-    ///   - listen: the configured addresses of the peer port; empty for all.
+    ///   - route: the name of the interface with the default route; `nil` if there is none.
+    ///   - listen: the configured addresses on which the daemon listens; empty for all addresses.
     static func list(_ interfaces: [MachineInterface], route: String?, listen: [String]) -> [IPAddress] {
         let listen = ListenAddresses(listen)
         let usable = interfaces.filter { $0.isUp && $0.isRunning && !$0.isLoopback && !$0.isVirtual }.flatMap(\.addresses)
@@ -25,16 +25,17 @@ enum GuestAddresses {
         return ranked.sorted { ($0.rank, $0.position) < ($1.rank, $1.position) }.map(\.address)
     }
 
-    /// All addresses of this machine, without scopes.
+    /// Returns all addresses of this machine, without IPv6 scopes.
     static func own(_ interfaces: [MachineInterface] = MachineInterface.all()) -> [IPAddress] {
         interfaces.flatMap(\.addresses).map { $0.address.with(scope: 0) }
     }
 
-    /// The hosts in the URLs for guests and shortcuts, best first; at least one.
+    /// Returns the hosts for the URLs of guests and shortcuts, best first; at least one.
     /// - Parameters:
-    ///   - wanted: the first host, an address of this machine; `nil` for the automatic choice.
-    ///   - hostName: the name of this machine in mDNS, without `.local`, which is the best host; empty to use addresses only.
-    /// - Throws: `badRequest` for an address of another machine, and if there is no host.
+    ///   - wanted: an address of this machine that is to be the first host; `nil` for the automatic choice.
+    ///   - hostName: the name of this machine in mDNS, without `.local`. This name precedes the automatically chosen addresses. Empty to
+    ///     use addresses only.
+    /// - Throws: `badRequest` if `wanted` is not an address of this machine, or if there is no suitable address.
     static func hosts(_ wanted: String?, listen: [String], hostName: String = "") throws(HexlistError) -> [String] {
         let interfaces = MachineInterface.all()
         let found = list(interfaces, route: DefaultRoute.interface(), listen: listen)

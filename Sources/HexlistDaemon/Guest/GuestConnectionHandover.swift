@@ -6,16 +6,16 @@ import NIOCore
 import ServiceLifecycle
 import Synchronization
 
-/// Passes plain HTTP connections that the transport accepted on the peer port to `GuestService`.
+/// Passes plain HTTP connections, which the transport accepts on the peer port, to `GuestService`.
 ///
-/// Connects the two because the transport exists before the API that answers the requests, and is replaced when the identity is rotated.
+/// This type is needed because the transport exists before the API that answers the requests, and is replaced when the identity is rotated.
 final class GuestConnectionHandover: Sendable {
     typealias Connection = HTTP1Channel.Value
 
     private let senders: PlainHTTPSenders
     /// The channel that parses the requests; `nil` until the service runs, and after it stopped.
     private let http = Mutex<HTTP1Channel?>(nil)
-    /// The accepted connections. Bounded by the slots of the transport.
+    /// The accepted connections. Their number is bounded by the slots for plain HTTP in the transport.
     let connections: AsyncStream<Connection>
     private let accepted: AsyncStream<Connection>.Continuation
 
@@ -29,8 +29,8 @@ final class GuestConnectionHandover: Sendable {
         PlainHTTPHost(isOpen: { self.senders.isOpen }) { channel in
             try self.http.withLock { http in
                 guard let http else { throw ChannelError.alreadyClosed }
-                // The handlers are added at once, because this is the loop of the channel. Every added connection reaches `connections`,
-                // whose consumer closes it.
+                // The handlers are added synchronously, because this runs on the loop of the channel. Each connection gets into
+                // `connections`, and the consumer of that stream closes it.
                 let made = http.setup(channel: channel, logger: Logger(label: "hexlist.guests") { _ in SwiftLogNoOpLogHandler() })
                     .assumeIsolated()
                 made.whenSuccess { self.accepted.yield($0) }
@@ -41,7 +41,7 @@ final class GuestConnectionHandover: Sendable {
 
     func open(_ http: HTTP1Channel) { self.http.withLock { $0 = http } }
 
-    /// Accepts no more connections. `connections` ends after those that were accepted.
+    /// Refuses further connections. The stream `connections` ends after the connections that were accepted.
     func close() {
         http.withLock { http in
             http = nil
@@ -55,16 +55,16 @@ struct GuestService: ServiceLifecycle.Service {
     let api: APIContext
     let port: GuestConnectionHandover
 
-    /// Maximum seconds that a connection may be idle, or a request incomplete.
+    /// Maximum seconds for which a connection may be idle or a request incomplete.
     private static let seconds: Int64 = 30
-    /// Maximum bytes of a guest's body, which is a piece of a file or shorter.
+    /// Maximum bytes of the body of a guest's request. The largest body is a piece of a file.
     private static let maximumBody = Int(PieceSequence.largest)
 
     func run() async throws {
         var logger = api.logger
         logger.logLevel = max(logger.logLevel, .notice)
         let (responder, drops) = (GuestResponder(api: api), DropResponder(api: api))
-        // The head of a browser's request has some hundred bytes.
+        // The head of a browser's request has a few hundred bytes, so the default limits suffice, whatever is configured for the socket.
         var settings = Settings.API()
         settings.headerBytes = 16 << 10
         settings.headerFields = 64

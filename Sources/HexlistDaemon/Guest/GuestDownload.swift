@@ -3,7 +3,8 @@ import HexlistModel
 import HexlistTransfers
 import NIOCore
 
-/// The content of a file that a guest downloads, read in chunks until the invitation ends. Used by one request, one chunk at a time.
+/// The content of a file that a guest downloads. It is read in chunks, until the invitation ends. Only one request uses it, and reads one
+/// chunk at a time.
 final class GuestDownload: @unchecked Sendable {
     /// Bytes of a chunk.
     private static let chunk: Int64 = 512 << 10

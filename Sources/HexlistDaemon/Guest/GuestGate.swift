@@ -7,22 +7,22 @@ struct GuestRequestHead {
     /// The `Host` field; `nil` if the request has none.
     var host: String?
     var origins: [String] = []
-    /// The values of `Sec-Fetch-Site`. Browsers omit the field in requests to `http://` addresses.
+    /// The values of `Sec-Fetch-Site`. Browsers omit this field in requests to `http://` URLs.
     var sites: [String] = []
 }
 
-/// The reply to a refused request of a guest.
+/// The reply to a refused plain HTTP request of a guest or a shortcut.
 struct GuestRefusal: Error, Equatable {
     var status: Int
     var message: String
 
-    /// The reply after the end of an invitation, and to each request while there is none.
+    /// The reply after the end of an invitation, and to each request of a guest while there is no invitation.
     static let over = GuestRefusal(status: 410, message: "This invitation has ended. Ask for a new one.")
     static let notFound = GuestRefusal(status: 404, message: "Nothing exists at this address.")
 }
 
-/// Decides from the head of a plain HTTP request on the peer port whether the guest page or a shortcut may have sent it, and not another
-/// site. Performs no IO.
+/// Decides from the head of a plain HTTP request on the peer port whether to refuse it, because another web site may have made a browser
+/// send it. Performs no IO.
 struct GuestGate {
     /// The peer port, which is part of `Host`.
     var port: Int
@@ -31,6 +31,7 @@ struct GuestGate {
     /// The name of this machine in mDNS, without `.local`; empty if it has none.
     var hostName: String
 
+    /// Checks a request of the guest page.
     /// - Throws: the refusal of the first rule that the request violates.
     func check(_ head: GuestRequestHead) throws(GuestRefusal) {
         let host = try checkHost(head)
@@ -44,7 +45,8 @@ struct GuestGate {
         }
     }
 
-    /// Checks a request of a shortcut, which is no browser. Browsers add `Origin` to every `POST`, so no web site passes.
+    /// Checks a request of a shortcut. Browsers add `Origin` to each `POST`, so a request with this header is from a web site and is
+    /// refused.
     /// - Throws: the refusal of the first rule that the request violates.
     func checkDrop(_ head: GuestRequestHead) throws(GuestRefusal) {
         _ = try checkHost(head)
@@ -57,7 +59,7 @@ struct GuestGate {
     }
 
     private func checkHost(_ head: GuestRequestHead) throws(GuestRefusal) -> String {
-        // A name that another site resolves to this machine (DNS rebinding) is not among these hosts.
+        // This protects against DNS rebinding: a name of another site that resolves to this machine is refused.
         guard let host = head.host, isOwn(host) else {
             throw GuestRefusal(status: 403, message: "Open the address exactly as the other machine shows it.")
         }
@@ -70,7 +72,7 @@ struct GuestGate {
 
     private static let otherSite = GuestRefusal(status: 403, message: "Requests of other sites are refused.")
 
-    /// Whether `Host` has a numeric address or the name of this machine, and the peer port.
+    /// Whether the value of `Host` is a numeric address or the mDNS name of this machine, with the peer port.
     private func isOwn(_ host: String) -> Bool {
         let suffix = ":\(port)"
         guard host.utf8.count <= 300, host.utf8.suffix(suffix.utf8.count).elementsEqual(suffix.utf8) else { return false }

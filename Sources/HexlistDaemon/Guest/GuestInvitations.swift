@@ -1,8 +1,8 @@
 import HexlistAPI
 import HexlistModel
 
-/// The invitations of this machine with their guests: their permissions, their uploads and all their bounds. Performs no IO, and draws no
-/// random values.
+/// The invitations of this machine with their guests and uploads. Decides what guests may do, and applies all limits. Performs no IO; time
+/// and random values are passed in.
 struct GuestInvitations {
     typealias Instant = ContinuousClock.Instant
 
@@ -14,15 +14,15 @@ struct GuestInvitations {
     static let fileLimit = 200
     /// Maximum size of one file in bytes.
     static let largestFile: Int64 = 4 << 30
-    /// Maximum bytes of all files that guests have announced, for all invitations together.
+    /// Maximum total bytes of the files that guests have announced, for all invitations together.
     static let byteLimit: Int64 = 16 << 30
-    /// Number of wrong keys from one address after which its joins are refused.
+    /// Number of wrong keys from one IP address after which all its attempts to join are refused.
     static let wrongKeysOfAddress = 5
     /// Number of wrong keys from all addresses after which all invitations end.
     static let wrongKeys = 50
-    /// Time after the deadline of an invitation during which files that were announced before it may still arrive.
+    /// Time after the deadline of an invitation in which files that were announced before the deadline may still arrive.
     static let finishingTime = Duration.seconds(30 * 60)
-    /// Maximum number of ended invitations that are kept, so that their guests and the command line learn of the end.
+    /// Maximum number of ended invitations that are stored, so that their guests and the command line can be notified of the end.
     private static let endedLimit = 4
 
     typealias End = HexlistAPI.Invitation.End
@@ -37,7 +37,7 @@ struct GuestInvitations {
 
     struct Invitation {
         let id: Int
-        /// SHA-256 of the key.
+        /// SHA-256 of the key in the URL of the invitation.
         fileprivate let key: [UInt8]
         let options: Options
         let ends: Instant
@@ -48,9 +48,10 @@ struct GuestInvitations {
 
         fileprivate var hasUploads: Bool { guests.contains { !$0.uploads.isEmpty } }
 
-        /// Whether new guests, files and hexes are accepted.
+        /// Whether the invitation accepts new guests, files and hexes.
         func isActive(_ now: Instant) -> Bool { end == nil && now < ends }
-        /// Whether announced files are accepted. Stays true for some time after the deadline if uploads are unfinished.
+        /// Whether the invitation accepts pieces of announced files. With unfinished uploads this stays true for `finishingTime` after the
+        /// deadline.
         fileprivate func isOpen(_ now: Instant) -> Bool {
             isActive(now) || end == nil && hasUploads && now < ends + GuestInvitations.finishingTime
         }
@@ -59,20 +60,20 @@ struct GuestInvitations {
     /// A browser that joined an invitation.
     struct Guest {
         let peer: PeerID
-        /// SHA-256 of the token.
+        /// SHA-256 of the token that authorises the requests of this guest.
         fileprivate var token: [UInt8]
         let address: IPAddress
         fileprivate(set) var uploads: [Upload] = []
-        /// The ids that the page gave to its hexes, with the state of each.
+        /// The states of the guest's hexes, by the ids that the page gave to them.
         fileprivate var sends: [String: SendState] = [:]
     }
 
-    /// A file that is being uploaded, or was uploaded and belongs to no hex yet.
+    /// A file that is being uploaded, or that was uploaded and belongs to no hex yet.
     struct Upload: Equatable, Sendable {
         var id: String
         var name: String
         var size: Int64
-        /// The modification time, in milliseconds since 1970. Identifies the file after a reload of the page, with name and size.
+        /// The modification time in milliseconds since 1970. Name, size and this time identify the file after a reload of the page.
         var modified: Int64
         var isComplete = false
         /// Whether a hex with this file is being stored.
@@ -89,15 +90,16 @@ struct GuestInvitations {
 
     private(set) var all: [Invitation] = []
     private var lastID = 0
-    /// Number of wrong keys from each address since the newest invitation was made.
+    /// Number of wrong keys from each IP address since the newest invitation was made.
     private var wrongKeysByAddress: [IPAddress: Int] = [:]
-    /// Bytes of the files that guests have announced and not cancelled. Reset when an invitation is made while no other is open.
+    /// Total bytes of the files that guests have announced and not cancelled. Reset if an invitation is made while no other one is open.
     private var announcedBytes: Int64 = 0
 
     // MARK: Invitations
 
-    /// - Parameter key: SHA-256 of the key.
-    /// - Returns: the id of the invitation; `nil` if `limit` of them are active.
+    /// Adds an invitation.
+    /// - Parameter key: SHA-256 of its key.
+    /// - Returns: the id of the invitation; `nil` if `limit` invitations are active already.
     mutating func invite(key: [UInt8], _ options: Options, now: Instant) -> Int? {
         guard all.count(where: { $0.isActive(now) }) < Self.limit else { return nil }
         wrongKeysByAddress = [:]
@@ -109,16 +111,16 @@ struct GuestInvitations {
 
     func invitation(_ id: Int) -> Invitation? { all.first { $0.id == id } }
 
-    /// Whether the port has to answer guests.
+    /// Whether any invitation is open, so that the peer port has to answer guests.
     func isOpen(_ now: Instant) -> Bool { all.contains { $0.isOpen(now) } }
 
-    /// The time at which `update` has to be called next; `nil` if all invitations have ended.
+    /// Returns the time at which `update` has to be called next; `nil` if all invitations have ended.
     func nextDeadline(_ now: Instant) -> Instant? {
         all.filter { $0.end == nil }.map { now < $0.ends ? $0.ends : $0.ends + Self.finishingTime }.min()
     }
 
-    /// Ends an invitation at once.
-    /// - Returns: the uploads to delete; `nil` if there is no such invitation, or it has ended.
+    /// Ends an invitation immediately.
+    /// - Returns: the uploads to delete; `nil` if there is no such invitation, or it has already ended.
     mutating func end(_ id: Int, _ reason: End) -> [Upload]? {
         guard let index = all.firstIndex(where: { $0.id == id && $0.end == nil }) else { return nil }
         return end(at: index, reason)
@@ -136,7 +138,7 @@ struct GuestInvitations {
         return uploads
     }
 
-    /// Ends invitations whose time is over, and forgets the oldest ended ones.
+    /// Ends invitations whose time is over, and removes the oldest ended ones above `endedLimit`.
     /// - Returns: the uploads to delete.
     mutating func update(_ now: Instant) -> [Upload] {
         var uploads: [Upload] = []
@@ -152,15 +154,16 @@ struct GuestInvitations {
     enum Joined: Equatable {
         case joined(GuestID, isNew: Bool)
         case refused(GuestRefusal)
-        /// Too many wrong keys were tried, so all invitations ended.
+        /// Too many wrong keys were tried, so all invitations ended. The caller has to delete the uploads.
         case allEnded([Upload])
     }
 
-    /// Admits a guest that shows the key of an invitation. With the token of an earlier join from the same address it stays the same guest.
+    /// Admits a browser that has the key of an invitation as a guest. If it also has the token of an earlier join from the same IP address,
+    /// it is the same guest as before.
     /// - Parameters:
     ///   - key: SHA-256 of the key.
     ///   - token: SHA-256 of the token of an earlier join; `nil` for none.
-    ///   - newToken: SHA-256 of the token that a new guest gets.
+    ///   - newToken: SHA-256 of the token for a new guest.
     mutating func join(
         key: [UInt8], token: [UInt8]?, newToken: [UInt8], peer: PeerID, from address: IPAddress, now: Instant
     ) -> Joined {
@@ -188,7 +191,8 @@ struct GuestInvitations {
 
     /// Finds the guest with a token.
     /// - Parameter token: SHA-256 of the token.
-    /// - Throws: 403 for an unknown token or a token of another address; 410 after the end of its invitation, or if no invitation is open.
+    /// - Throws: a refusal with 403 for an unknown token or a token of another IP address; with 410 after the end of the guest's
+    ///   invitation, or if no invitation is open.
     func guest(token: [UInt8], from address: IPAddress, now: Instant) throws(GuestRefusal) -> GuestID {
         for invitation in all {
             guard let index = invitation.guests.firstIndex(where: { $0.token == token && $0.address == address }) else { continue }
@@ -203,9 +207,9 @@ struct GuestInvitations {
 
     // MARK: Files
 
-    /// Announces a file.
+    /// Adds an upload for a file that a guest announces.
     /// - Parameter upload: a new upload with a random id.
-    /// - Returns: the upload; an earlier, unused one if the guest announces the same file again.
+    /// - Returns: the upload; if the guest has announced the same file before and no hex uses it, the earlier upload.
     mutating func announce(_ upload: Upload, of id: GuestID, now: Instant) throws(GuestRefusal) -> (Upload, isNew: Bool) {
         guard let index = all.firstIndex(where: { $0.id == id.invitation }) else { throw .over }
         let known = all[index].guests[id.guest].uploads.first {
@@ -234,8 +238,8 @@ struct GuestInvitations {
         change(upload, of: id) { $0.isComplete = true }
     }
 
-    /// Cancels a file that no hex uses yet, also if it could not be written.
-    /// - Returns: whether there was such a file.
+    /// Removes an upload that no hex uses yet. Called if the guest cancels it, or if its partial file could not be created.
+    /// - Returns: whether there was such an upload.
     mutating func cancel(_ upload: String, of id: GuestID) -> Bool {
         guard let known = self.upload(upload, of: id), !known.isTaken, let index = all.firstIndex(where: { $0.id == id.invitation }) else {
             return false
@@ -258,14 +262,14 @@ struct GuestInvitations {
     enum Sending: Equatable {
         /// The hex has to be stored with these files, in order. The caller has to call `sent` or `notSent` afterwards.
         case store([Upload])
-        /// The hex was stored before: the page repeats a request whose reply was lost.
+        /// The hex is stored already: the page repeats a request whose reply was lost.
         case alreadyStored
     }
 
     /// Begins to store a hex.
     /// - Parameters:
     ///   - send: the id that the page gave to the hex.
-    ///   - files: the ids of its files.
+    ///   - files: the ids of the uploads that are its files.
     mutating func send(_ send: String, files: [String], of id: GuestID, now: Instant) throws(GuestRefusal) -> Sending {
         guard let index = all.firstIndex(where: { $0.id == id.invitation }) else { throw .over }
         switch all[index].guests[id.guest].sends[send] {
@@ -292,8 +296,8 @@ struct GuestInvitations {
         return .store(uploads)
     }
 
-    /// Records that a hex was stored. Ends an invitation for one hex.
-    /// - Returns: the uploads to delete, if that ended the invitation.
+    /// Records that a hex was stored. Ends the invitation if it was for one hex.
+    /// - Returns: the uploads to delete, because the invitation ended.
     mutating func sent(_ send: String, of id: GuestID) -> [Upload] {
         guard let index = all.firstIndex(where: { $0.id == id.invitation }) else { return [] }
         all[index].guests[id.guest].sends[send] = .stored
@@ -301,7 +305,7 @@ struct GuestInvitations {
         return all[index].options.isOnce && all[index].end == nil ? end(at: index, .once) : []
     }
 
-    /// Records that a hex could not be stored. Its files stay, so that the guest can try again.
+    /// Records that a hex could not be stored. Its uploads stay, so that the guest can send it again.
     /// - Returns: the uploads to delete, if the invitation has ended meanwhile.
     mutating func notSent(_ send: String, files: [Upload], of id: GuestID) -> [Upload] {
         guard let index = all.firstIndex(where: { $0.id == id.invitation }) else { return files }

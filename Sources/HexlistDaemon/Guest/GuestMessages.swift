@@ -1,10 +1,10 @@
 import HexlistJSON
 
-/// The messages of the guest page, all JSON (Docs/Guests.md). Unknown members of requests are ignored.
+/// The JSON messages between the guest page and the daemon (Docs/Guests.md). Unknown members of requests are ignored.
 enum GuestMessage {
     struct Join: JSONShape {
         var key: String
-        /// The token of an earlier join, after a reload of the page.
+        /// The token of an earlier join, which the page sends after a reload.
         var token: String?
     }
 
@@ -28,7 +28,7 @@ enum GuestMessage {
 
     struct Link: JSONShape {
         var name: String
-        /// `nil` for a link that the guest page must not open.
+        /// The URL of the link; `nil` if the guest page must not open it.
         var url: String?
         /// The host of the link, as browsers show it.
         var host: String?
@@ -43,7 +43,7 @@ enum GuestMessage {
     struct Announcement: JSONShape {
         var name: String
         var size: Int64
-        /// Milliseconds since 1970.
+        /// The modification time of the file in milliseconds since 1970; `nil` if unknown.
         var modified: Int64?
     }
 
@@ -57,11 +57,11 @@ enum GuestMessage {
     }
 
     struct Send: JSONShape {
-        /// 32 hexadecimal digits, drawn for each hex, so that a repeated request stores it once.
+        /// A random id for each hex, 32 hexadecimal digits. With it, a repeated request does not store the hex again.
         var id: String
         var name: String?
         var text: String?
-        /// The ids of files that arrived.
+        /// The ids of the uploaded files that the hex contains.
         var files: [String]?
     }
 
@@ -69,7 +69,7 @@ enum GuestMessage {
 
     struct Fault: JSONShape {
         var message: String
-        /// The offset of the next piece, if the request had another one.
+        /// The offset at which the next piece has to begin; set if the piece in the request had another offset.
         var at: Int64?
     }
 }

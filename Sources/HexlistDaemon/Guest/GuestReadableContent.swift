@@ -6,7 +6,7 @@ import HexlistTransfers
 
 /// The hexes and files that the guests of one invitation may read.
 struct GuestReadableContent: Sendable {
-    /// Maximum number of files, because each guest gets a ticket for each.
+    /// Maximum number of files. It is limited because each guest gets a ticket, a random key in the URL, for each file.
     static let fileLimit = 500
     static let hexLimit = 20
 
@@ -20,8 +20,9 @@ struct GuestReadableContent: Sendable {
 
     var fileCount: Int { hexes.reduce(0) { $0 + $1.files.count } }
 
-    /// Reads the hexes, and finds their files on this machine.
-    /// - Throws: `HexlistError` for a missing hex or file, and for too many files.
+    /// Reads the hexes, and finds their files and those at `paths` on this machine.
+    /// - Parameter folders: Hexlist's own folders, whose files must not be read.
+    /// - Throws: `HexlistError` for a missing hex or file, and for too many hexes or files.
     static func read(hexes ids: [Int64], paths: [String], node: Node, protecting folders: [String]) async throws -> GuestReadableContent {
         var content = GuestReadableContent()
         guard ids.count <= hexLimit else { throw HexlistError(.badRequest, "An invitation shows at most \(hexLimit) hexes.") }
@@ -65,7 +66,7 @@ struct GuestReadableContent: Sendable {
         hexes.append(Hex(description: description, links: others, files: files.compactMap(\.self)))
     }
 
-    /// A link as the page shows it: only addresses of the web and of mail can be opened, and the host is shown beside the name.
+    /// Converts a link for the guest page. Only `http`, `https` and `mailto` links can be opened; their host is shown beside the name.
     private static func link(_ url: String, _ name: String) -> GuestMessage.Link {
         guard let target = try? LinkTarget(url, schemes: ["http", "https", "mailto"]) else {
             return GuestMessage.Link(name: name.isEmpty ? PeerName.cut(url, bytes: 1_024) : name)

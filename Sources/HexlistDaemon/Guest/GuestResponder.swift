@@ -12,7 +12,7 @@ import Hummingbird
 import Logging
 import NIOCore
 
-/// Answers plain HTTP on the peer port: the page for guests, their downloads, and their files and hexes.
+/// Answers the plain HTTP requests of guests on the peer port: for the page and its downloads, and with the guests' files and hexes.
 struct GuestResponder: Sendable {
     let api: APIContext
 
@@ -31,7 +31,7 @@ struct GuestResponder: Sendable {
         return response
     }
 
-    /// The headers of the page of `hexlist web`, without the one that browsers ignore with a warning on plain HTTP.
+    /// The headers of the page of `hexlist web`, without `Cross-Origin-Opener-Policy`: over plain HTTP, browsers ignore it with a warning.
     static let headers: HTTPFields = {
         var headers = PageGate.headers
         if let name = HTTPField.Name("cross-origin-opener-policy") { headers[name] = nil }
@@ -88,7 +88,7 @@ struct GuestResponder: Sendable {
         }
     }
 
-    /// The kind of device by its `User-Agent`, of which only these words are used; `nil` for any other.
+    /// Returns the kind of a device, if its `User-Agent` contains one of a few known words; otherwise `nil`. Other parts are not used.
     private static func device(_ userAgent: String) -> String? {
         let text = PeerName.cut(userAgent, bytes: 512)
         return ["iPhone", "iPad", "Android", "Windows", "Macintosh", "Linux"].first { text.utf8.firstRange(of: $0.utf8) != nil }
@@ -96,7 +96,7 @@ struct GuestResponder: Sendable {
     }
 
     /// Finds the guest of a request.
-    /// - Throws: 403 if the request has no token, or the token was not issued to this address.
+    /// - Throws: a refusal with 403 if the request has no token, or if the token was not issued to this IP address.
     private func guest(_ request: Request, from address: IPAddress) throws(GuestRefusal) -> GuestInvitations.GuestID {
         guard let token = request.bearerToken else {
             throw GuestRefusal(status: 403, message: "This page has expired. Scan the QR code again.")
@@ -108,7 +108,7 @@ struct GuestResponder: Sendable {
 
     // MARK: Reading
 
-    /// Sends a file of the invitation, or a range of it. The right to read it is the ticket in the path.
+    /// Sends a file of the invitation, or a range of the file. The ticket in the path authorises the request.
     private func download(_ request: Request, from address: IPAddress) async throws -> Response {
         guard request.method == .get || request.method == .head else { throw Self.wrongMethod }
         let ticket = request.uri.path.dropFirst(Self.downloads.count).prefix { $0 != "/" }
@@ -186,7 +186,7 @@ struct GuestResponder: Sendable {
         }
     }
 
-    /// Writes a piece of a file. A piece is discarded if the connection is closed before its end.
+    /// Writes a piece of a file. If the connection is closed before the end of the piece, the piece is discarded.
     private func piece(_ request: Request, _ id: String, _ guest: GuestInvitations.GuestID) async throws -> Response {
         let part = try guests.part(id, of: guest)
         guard let query = request.uri.query, query.hasPrefix("at="), let offset = Int64(query.dropFirst(3)), offset >= 0,
@@ -220,7 +220,7 @@ struct GuestResponder: Sendable {
         APIReply.json(GuestMessage.Fault(message: "The next piece has another offset.", at: at), status: .conflict)
     }
 
-    /// Deletes uploads that an earlier process left.
+    /// Deletes the partial files of uploads to an earlier process of the daemon.
     func removeLeftovers() async {
         let files = api.node.transfers.guestFiles
         try? await api.node.transfers.onFileThread { files.removeAll() }
@@ -275,11 +275,11 @@ struct GuestResponder: Sendable {
 
     // MARK: Messages
 
-    /// Maximum bytes of the body of a short request.
+    /// Maximum bytes of the body of a request to join or to announce a file.
     private static let shortBody = 8 << 10
-    /// Maximum bytes of the body with a hex. A text can take six times its length in JSON.
+    /// Maximum bytes of a body with a hex. Escapes can make a text in JSON up to six times as long.
     private static let hexBody = 512 << 10
-    /// Bytes that are read or written at once.
+    /// Number of bytes that are buffered before they are written to the disk.
     private static let chunk = 512 << 10
 
     private static let wrongMethod = GuestRefusal(status: 405, message: "This method is not supported.")
@@ -312,7 +312,7 @@ extension GuestRequestHead {
 }
 
 extension GuestRefusal {
-    /// The reply to an error of a request; `nil` for an error of its connection.
+    /// Converts an error of a request to a refusal; `nil` for an error of the connection, to which no reply is possible.
     init?(_ error: any Error, logger: Logger) {
         switch error {
         case let refusal as GuestRefusal: self = refusal

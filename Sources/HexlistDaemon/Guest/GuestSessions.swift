@@ -7,9 +7,10 @@ import HexlistTransfers
 import NIOCore
 import Synchronization
 
-/// The invitations of the daemon with their uploads and tickets. All of it is in memory: a restart ends the invitations.
+/// The invitations of the daemon, with their uploads and tickets. They are in memory only, so a restart ends all invitations.
 final class GuestSessions: Sendable {
-    /// A right to read one file of an invitation, for links that cannot carry a token.
+    /// The right of a guest to read one file of an invitation. The random key of a ticket is part of the URL, because a download link
+    /// cannot send a token.
     private struct Ticket {
         var guest: GuestInvitations.GuestID
         var file: LocalFile
@@ -20,7 +21,7 @@ final class GuestSessions: Sendable {
         /// The invitations as the API shows them, by id.
         var views: [Int: Invitation] = [:]
         var contents: [Int: GuestReadableContent] = [:]
-        /// The hexes with their tickets that a guest gets at each join.
+        /// The hexes that each guest may read, with the URLs of their files; sent to the guest at each join.
         var readable: [GuestInvitations.GuestID: [GuestMessage.Hex]] = [:]
         var tickets: [String: Ticket] = [:]
         var parts: [String: GuestUpload] = [:]
@@ -30,31 +31,34 @@ final class GuestSessions: Sendable {
     private let state = Mutex(State())
     private let loop: any EventLoop
     private let now: @Sendable () -> ContinuousClock.Instant
-    /// Partial files to delete. `GuestService` deletes them, because that blocks.
+    /// The partial files to delete. `GuestService` deletes them, because deleting blocks.
     let discarded: AsyncStream<[GuestUpload]>
     private let discard: AsyncStream<[GuestUpload]>.Continuation
     /// Called when an invitation may have changed.
     private let changed: Mutex<@Sendable () -> Void> = Mutex({})
 
-    /// - Parameter now: the clock. The timer of the event loop only decides when to compare it with the end of an invitation.
+    /// - Parameter now: returns the current time. The timer of the event loop determines only when it is compared with the end of an
+    ///   invitation.
     init(loop: any EventLoop, now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }) {
         self.loop = loop
         self.now = now
-        // Bounded by the uploads, of which each is discarded once.
+        // The buffer is bounded by the number of uploads, because each is discarded once.
         (discarded, discard) = AsyncStream.makeStream(of: [GuestUpload].self)
     }
 
     func onChange(_ changed: @escaping @Sendable () -> Void) { self.changed.withLock { $0 = changed } }
 
-    /// Whether guests are answered.
+    /// Whether any invitation is open, so that the peer port answers guests.
     var isOpen: Bool { state.withLock { $0.invitations.isOpen(now()) } }
 
     // MARK: Invitations
 
+    /// Makes an invitation.
     /// - Parameters:
-    ///   - hosts: the addresses of this machine, best first; at least one.
+    ///   - hosts: the hosts for its URLs, best first; at least one.
     ///   - port: the peer port.
-    /// - Throws: `recentlyFailed` if there are too many invitations.
+    ///   - qr: returns the QR code of a URL as an SVG image.
+    /// - Throws: `alreadyRunning` if there are too many invitations.
     func invite(
         _ content: GuestReadableContent, _ options: GuestInvitations.Options, hosts: [String], port: Int, qr: (String) -> String
     ) throws(HexlistError) -> Invitation {
@@ -86,7 +90,7 @@ final class GuestSessions: Sendable {
         state.withLock { state in state.invitations.all.filter { $0.isActive(now()) }.compactMap { state.views[$0.id] } }
     }
 
-    /// An invitation that is active or ended recently.
+    /// Returns an invitation that is active or has ended recently; `nil` if there is no such invitation.
     func invitation(_ id: Int) -> Invitation? {
         state.withLock { state -> Invitation? in
             guard let invitation = state.invitations.invitation(id), var view = state.views[id] else { return nil }
@@ -96,8 +100,8 @@ final class GuestSessions: Sendable {
         }
     }
 
-    /// Ends an invitation at once.
-    /// - Returns: the ended invitation; `nil` if there is none that is active.
+    /// Ends an invitation immediately, because the user wants to.
+    /// - Returns: the ended invitation; `nil` if there is no such invitation, or it has already ended.
     func end(_ id: Int) -> Invitation? {
         let isEnded = state.withLock { state in
             guard let uploads = state.invitations.end(id, .user) else { return false }
@@ -122,7 +126,7 @@ final class GuestSessions: Sendable {
 
     private func notify() { changed.withLock { $0 }() }
 
-    /// Forgets uploads, and the tickets, contents and views of invitations that are gone. Call with the lock held.
+    /// Removes the given uploads, the tickets and contents of ended invitations, and the views of removed ones. Call with the lock held.
     private func remove(_ uploads: [GuestInvitations.Upload], _ state: inout State) {
         let parts = uploads.compactMap { state.parts.removeValue(forKey: $0.id) }
         if !parts.isEmpty { discard.yield(parts) }
@@ -154,7 +158,7 @@ final class GuestSessions: Sendable {
     enum Joined {
         case joined(GuestMessage.Joined)
         case refused(GuestRefusal)
-        /// Too many keys were tried: all invitations ended.
+        /// Too many wrong keys were tried, so all invitations ended.
         case allEnded
     }
 
@@ -189,7 +193,7 @@ final class GuestSessions: Sendable {
         }
         switch joined {
         case .joined, .allEnded: notify()
-        case .refused: break  // otherwise any host on the network could wake the watchers
+        case .refused: break  // watchers are not notified, because any host on the network could cause that
         }
         return joined
     }
@@ -220,7 +224,8 @@ final class GuestSessions: Sendable {
         return address
     }
 
-    /// Finds the file of a ticket. Like a token, a ticket is valid for the address that it was issued to, until the invitation ends.
+    /// Returns the file of a ticket. Like a token, a ticket is valid only from the IP address to which it was issued, until the invitation
+    /// ends.
     func file(ticket: String, from address: IPAddress) throws(GuestRefusal) -> LocalFile {
         try state.withLock { state throws(GuestRefusal) in
             guard ticket.utf8.count == GuestKey.length, let found = state.tickets[ticket],
@@ -236,7 +241,7 @@ final class GuestSessions: Sendable {
 
     // MARK: Files
 
-    /// Announces a file. A file that the guest announced before keeps its upload.
+    /// Adds an upload for a file that a guest announces. If the guest has announced the same file before, the earlier upload continues.
     /// - Returns: the upload and its partial file; `nil` for a new file, whose partial file the caller has to create.
     func announce(
         _ upload: GuestInvitations.Upload, of guest: GuestInvitations.GuestID
@@ -252,7 +257,7 @@ final class GuestSessions: Sendable {
     }
 
     /// Adds the partial file of a new upload.
-    /// - Returns: `false` if the invitation ended meanwhile. The caller has to discard the file then.
+    /// - Returns: `false` if the invitation has ended meanwhile. The caller then has to discard the file.
     func add(_ part: GuestUpload, to upload: String, of guest: GuestInvitations.GuestID) -> Bool {
         state.withLock { state in
             guard state.invitations.upload(upload, of: guest) != nil else { return false }
@@ -275,7 +280,8 @@ final class GuestSessions: Sendable {
         state.withLock { $0.invitations.completed(upload, of: guest) }
     }
 
-    /// - Returns: whether there was such a file.
+    /// Cancels an upload that no hex uses yet.
+    /// - Returns: whether there was such an upload.
     func cancel(_ upload: String, of guest: GuestInvitations.GuestID) -> Bool {
         state.withLock { state in
             guard state.invitations.cancel(upload, of: guest) else { return false }
@@ -294,7 +300,7 @@ final class GuestSessions: Sendable {
     }
 
     /// Begins to store a hex. The caller has to call `sent` or `notSent` afterwards.
-    /// - Returns: `nil` if the hex was stored before.
+    /// - Returns: `nil` if the hex is stored already, because the page repeats a request.
     func send(_ send: String, files: [String], of guest: GuestInvitations.GuestID) throws(GuestRefusal) -> Storing? {
         try state.withLock { state throws(GuestRefusal) in
             guard let sender = state.invitations[guest], let invitation = state.invitations.invitation(guest.invitation) else {
@@ -310,7 +316,7 @@ final class GuestSessions: Sendable {
         }
     }
 
-    /// Records a stored hex. Its files belong to the pool now.
+    /// Records that a hex was stored. Its files belong to the pool of fetched files from now on.
     func sent(_ send: String, _ hex: InvitationHex, _ storing: Storing, of guest: GuestInvitations.GuestID) {
         state.withLock { state in
             for (upload, _) in storing.uploads { state.parts[upload.id] = nil }
@@ -348,6 +354,6 @@ enum GuestKey {
         return String(decoding: key, as: UTF8.self)
     }
 
-    /// SHA-256 of a key. Keys are compared by their hashes, so that the time of a comparison reveals nothing about a key.
+    /// Returns the SHA-256 hash of a key. Keys are compared by their hashes, so that the time of a comparison reveals nothing about a key.
     static func hash(_ key: String) -> [UInt8] { Array(SHA256.hash(data: Array(key.utf8))) }
 }

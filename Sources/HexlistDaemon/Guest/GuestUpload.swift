@@ -2,17 +2,17 @@ import HexlistFiles
 import NIOCore
 import Synchronization
 
-/// A file that a guest uploads: its pieces, and the partial file on the disk. Calls block.
+/// A file that a guest uploads: the state of its pieces, and the partial file on the disk. Its methods block while they use the disk.
 final class GuestUpload: Sendable {
     struct Finished: Sendable {
         var sha256: [UInt8]
-        /// Its name in the `ArrivalFolder`.
+        /// The name of the file in the `ArrivalFolder`.
         var name: String
     }
 
     private struct State {
         var pieces: PieceSequence
-        /// The end of the last complete piece in the partial file.
+        /// The state of the partial file at the end of the last complete piece.
         var mark: PartFile.Mark
         var finished: Finished?
     }
@@ -24,9 +24,10 @@ final class GuestUpload: Sendable {
 
     /// Creates the partial file. An empty file is complete at once.
     /// - Parameters:
-    ///   - session: letters and digits, for this file alone.
-    ///   - modified: milliseconds since 1970.
-    /// - Throws: `diskFull`, `notAllowed`, `system`.
+    ///   - session: an id of this file, from letters and digits, which names its folder in the `ArrivalFolder`.
+    ///   - modified: the modification time in milliseconds since 1970.
+    ///   - minimumFree: number of bytes that have to stay free on the disk.
+    /// - Throws: `FileFault`: `diskFull`, `notAllowed`, `system`.
     init(session: String, size: Int64, in folder: ArrivalFolder, modified: Int64, minimumFree: Int64) throws {
         let (nanoseconds, overflow) = modified.multipliedReportingOverflow(by: 1_000_000)
         part = try folder.begin(
@@ -38,10 +39,10 @@ final class GuestUpload: Sendable {
 
     var at: Int64 { state.withLock { $0.pieces.at } }
 
-    /// The complete file; `nil` before.
+    /// The complete file; `nil` before the last piece is complete.
     var finished: Finished? { state.withLock { $0.finished } }
 
-    /// Begins a piece. Drops the bytes of an incomplete earlier attempt.
+    /// Begins an attempt to receive a piece. Removes the bytes of an incomplete earlier attempt.
     func begin(at offset: Int64, length: Int64) throws -> PieceSequence.Beginning {
         try state.withLock { state in
             let beginning = state.pieces.begin(at: offset, length: length)
@@ -51,7 +52,7 @@ final class GuestUpload: Sendable {
     }
 
     /// Writes bytes of a piece.
-    /// - Returns: `false` if another attempt replaced this one, or the bytes are more than announced.
+    /// - Returns: `false` if a later attempt replaced this one, or if the piece has more bytes than announced.
     func append(_ bytes: ByteBuffer, of attempt: PieceSequence.Attempt) throws -> Bool {
         try state.withLock { state in
             guard state.pieces.receive(Int64(bytes.readableBytes), of: attempt) else { return false }
@@ -60,8 +61,8 @@ final class GuestUpload: Sendable {
         }
     }
 
-    /// Ends a piece, and with the last piece makes the file durable.
-    /// - Returns: the offset of the next piece; `nil` if another attempt replaced this one, or bytes are missing.
+    /// Completes a piece. After the last piece, makes the file durable.
+    /// - Returns: the offset of the next piece; `nil` if a later attempt replaced this one, or if bytes are missing.
     func complete(_ attempt: PieceSequence.Attempt) throws -> Int64? {
         try state.withLock { state in
             guard let at = state.pieces.complete(attempt) else { return nil }

@@ -1,5 +1,5 @@
-/// The pieces of one uploaded file. A piece is accepted completely or not at all, so an interrupted upload resumes at the end of the last
-/// complete piece. Performs no IO.
+/// The state of the pieces in which one file is uploaded. A piece is accepted completely or not at all, so an interrupted upload resumes at
+/// the end of the last complete piece. Performs no IO.
 struct PieceSequence {
     /// Maximum size of a piece in bytes.
     static let largest: Int64 = 4 << 20
@@ -11,7 +11,7 @@ struct PieceSequence {
 
     enum Beginning: Equatable {
         case accepted(Attempt)
-        /// The piece does not begin at the end of the last complete one, which is at this offset.
+        /// The piece has another offset than the next one to receive, which is `at`.
         case elsewhere(at: Int64)
         /// The piece is empty, longer than `largest`, or longer than the rest of the file.
         case wrongLength
@@ -21,7 +21,7 @@ struct PieceSequence {
     let size: Int64
     /// Offset of the next piece.
     private(set) var at: Int64 = 0
-    /// The attempt in progress, its length and the number of its bytes so far.
+    /// The attempt in progress, its announced length, and the number of bytes received so far; `nil` if there is none.
     private var current: (attempt: Attempt, length: Int64, received: Int64)?
     private var lastNumber = 0
 
@@ -29,7 +29,8 @@ struct PieceSequence {
 
     var isComplete: Bool { at == size }
 
-    /// Begins a piece. It replaces an attempt in progress: a client sends a piece again only after it gave up the earlier request.
+    /// Begins an attempt to receive a piece. Replaces an attempt in progress, because a client repeats a piece only after it has given up
+    /// the earlier request.
     mutating func begin(at offset: Int64, length: Int64) -> Beginning {
         guard offset == at else { return .elsewhere(at: at) }
         guard (1...Self.largest).contains(length), length <= size - at else { return .wrongLength }
@@ -40,7 +41,7 @@ struct PieceSequence {
     }
 
     /// Counts bytes of an attempt before they are written.
-    /// - Returns: `false` if the attempt was replaced, or has more bytes than announced.
+    /// - Returns: `false` if a later attempt replaced this one, or if the piece has more bytes than announced.
     mutating func receive(_ count: Int64, of attempt: Attempt) -> Bool {
         guard let piece = current, piece.attempt == attempt, count <= piece.length - piece.received else { return false }
         current?.received += count
@@ -48,8 +49,8 @@ struct PieceSequence {
     }
 
     /// Ends an attempt.
-    /// - Returns: the offset of the next piece; `nil` if the attempt was replaced or is not complete. The client has to send the piece
-    ///   again then.
+    /// - Returns: the offset of the next piece; `nil` if a later attempt replaced this one, or if bytes are missing. The client then has to
+    ///   send the piece again.
     mutating func complete(_ attempt: Attempt) -> Int64? {
         guard let piece = current, piece.attempt == attempt, piece.received == piece.length else { return nil }
         at += piece.length

@@ -2,7 +2,7 @@ import HexlistModel
 
 /// The position of a hook in the event log, and the number of its failures for the next event.
 struct HookCursor: Equatable, Sendable {
-    /// Number of the last handled event.
+    /// The number of the last event that was handled or skipped.
     private(set) var number: Int64
     private(set) var failures = 0
 
@@ -10,7 +10,7 @@ struct HookCursor: Equatable, Sendable {
     static let retries = 5
     private static let backoff = Backoff(from: .seconds(1), to: .seconds(16))
 
-    /// The decision after a failure.
+    /// The decision after a failed run of the hook.
     enum RetryDecision: Equatable, Sendable {
         /// Run the hook again for this event.
         case retry(after: Duration)
@@ -19,7 +19,7 @@ struct HookCursor: Equatable, Sendable {
 
     init(number: Int64) { self.number = number }
 
-    /// Parses the text form that is in the store, `<number> <failures>`.
+    /// Parses the text in the store, `<number> <failures>`; `nil` if it is invalid.
     init?(text: String) {
         let parts = text.split(separator: " ").map { Int64($0) }
         guard parts.count == 2, let number = parts[0], let failures = parts[1], number >= 0,
@@ -31,7 +31,7 @@ struct HookCursor: Equatable, Sendable {
 
     var text: String { "\(number) \(failures)" }
 
-    /// Marks all events up to this one as handled.
+    /// Marks all events up to the given number as handled.
     mutating func pass(_ event: Int64) {
         number = max(number, event)
         failures = 0

@@ -1,4 +1,5 @@
-/// The environment of a hook: variables of the user's session and the paths of the daemon, without the daemon's other variables.
+/// The environment of a hook: the variables of the user's session that hooks need, and the paths of the daemon. The daemon's other
+/// variables are not passed on.
 enum HookEnvironment {
     private static let passedOn = [
         "HOME", "USER", "LOGNAME", "SHELL", "PATH", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "LC_MESSAGES", "LC_TIME", "TZ", "TMPDIR",
@@ -7,7 +8,7 @@ enum HookEnvironment {
     ]
 
     /// - Parameters:
-    ///   - own: the daemon's environment.
+    ///   - own: the environment of the daemon.
     ///   - socket: the current path of the API socket, so that `hexlist` in a hook finds this daemon.
     /// - Returns: entries `NAME=value`, sorted.
     static func make(from own: [String: String], socket: String, stateFolder: String) -> [String] {

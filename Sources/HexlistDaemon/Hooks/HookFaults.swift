@@ -4,11 +4,11 @@ import Synchronization
 /// Current problems of hooks, for `hexlist status` and `hexlist doctor`. A problem stays until the hook succeeds or is removed.
 final class HookFaults: Sendable {
     private struct State {
-        /// The reason why no hook can run; `nil` if hooks can run.
+        /// The problem of the folder because of which no hook can run; `nil` if hooks can run.
         var folder: String?
         /// The reasons why single hooks cannot run, by the name of the hook.
         var notAllowed: [String: String] = [:]
-        /// Failures of the last run, by the name of the hook.
+        /// The failures of hooks whose last run failed, by the name of the hook.
         var failed: [String: (message: String, at: Timestamp)] = [:]
         /// Names of the hooks that run for events.
         var running: [String] = []
@@ -16,10 +16,10 @@ final class HookFaults: Sendable {
 
     private let state = Mutex(State())
 
-    /// Maximum number of problems reported.
+    /// Maximum number of problems of single hooks in `all`.
     private static let maximumListed = 20
 
-    /// Records the result of reading the folder. Drops hooks that were removed.
+    /// Records the result of reading the folder, and removes the failures of hooks that no longer exist.
     func folderRead(fault folder: String?, notAllowed: [String: String], running: [String]) {
         state.withLock {
             $0.failed = $0.failed.filter { running.contains($0.key) || notAllowed[$0.key] != nil }
@@ -27,7 +27,7 @@ final class HookFaults: Sendable {
         }
     }
 
-    /// Records the result of the check of a hook before it runs.
+    /// Records the result of the check of a hook before a run: the reason why it cannot run, or `nil`.
     func examined(_ hook: String, _ fault: String?) { state.withLock { $0.notAllowed[hook] = fault } }
 
     /// Records the result of a run.

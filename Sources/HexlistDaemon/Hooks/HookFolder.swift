@@ -8,7 +8,7 @@ import HexlistSystem
 
 /// The folder of the user's hooks: executables named after the event for which they run.
 ///
-/// Hooks run as this user, so no other user may be able to write to the folder or to a hook.
+/// Hooks run as this user. They are refused if another user can write to the folder or to a hook.
 struct HookFolder: Sendable {
     enum Fault: Equatable, CustomStringConvertible {
         case gone
@@ -24,19 +24,19 @@ struct HookFolder: Sendable {
 
     let path: String
 
-    /// Maximum number of entries checked; there are fewer event types.
+    /// Maximum number of entries that are read. There are far fewer event types.
     private static let entries = 1_000
 
     func path(of name: String) -> String { "\(path)/\(name)" }
 
     var isThere: Bool { access(path, F_OK) == 0 }
 
-    /// Sorted names of the entries without hidden ones; `nil` if the folder cannot be read.
+    /// Returns the sorted names of the entries, without names that begin with a dot; `nil` if the folder cannot be read.
     func names() -> [String]? {
         FolderNames.read(path, atMost: Self.entries) { !$0.hasPrefix(".") }?.sorted()
     }
 
-    /// Returns the reason why no hook may run; `nil` if hooks may run. The folders above are checked too, because a user who can write to
+    /// Returns the reason why no hook may run; `nil` if hooks may run. The parent folders are checked too, because a user who can write to
     /// one of them could replace the folder of hooks.
     func fault() -> Fault? { Self.fault(path, kind: S_IFDIR, "it is no folder") ?? Self.fault(above: path) }
 
@@ -46,8 +46,8 @@ struct HookFolder: Sendable {
         return access(path(of: name), X_OK) == 0 ? nil : .refused("it is not executable")
     }
 
-    /// Returns a problem of a folder above `path`. Checks the path as given, and with its symbolic links resolved. Other users may write to
-    /// a folder with the sticky bit, because they cannot replace entries of this user and of root in it.
+    /// Returns a problem of a parent folder of `path`. Checks the path as given, and with its symbolic links resolved. A parent folder with
+    /// the sticky bit may be writable for other users, because they cannot replace the entries of this user and of root in it.
     private static func fault(above path: String) -> Fault? {
         let resolved = realpath(path, nil).map { text in
             defer { free(text) }

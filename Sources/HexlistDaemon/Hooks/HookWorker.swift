@@ -8,22 +8,22 @@ import Logging
 
 /// Runs one hook for each event of its type, one at a time and in order.
 ///
-/// The position in the event log is saved after each event. After a crash the hook may run again for the same event.
+/// The position in the event log is stored after each event. After a crash, the hook may run again for the last event.
 struct HookWorker: Sendable {
     let event: EventType
     let folder: HookFolder
     let supervisor: NodeSupervisor
     let environment: @Sendable () -> [String]
     let faults: HookFaults
-    /// Time limit of a run in milliseconds, as currently configured.
+    /// Returns the time limit of a run in milliseconds, as currently configured.
     let timeLimit: @Sendable () -> Int64
-    /// Maps the back-off before a retry to the actual pause. Shortened in tests only.
+    /// Returns the pause for a back-off before a retry. Only tests use shorter pauses.
     let pause: @Sendable (Duration) -> Duration
     let logger: Logger
 
-    /// Maximum number of events read at once.
+    /// Maximum number of events per read of the store.
     private static let batch = 100
-    /// Maximum bytes of standard output and error together. A hook that writes more gets SIGPIPE.
+    /// Maximum bytes of a hook's standard output and standard error together. A hook that writes more gets SIGPIPE.
     private static let outputBytes = 64 << 10
     /// Maximum bytes of a failed hook's output that are logged.
     private static let shownOutput = 500
@@ -31,17 +31,17 @@ struct HookWorker: Sendable {
     private var store: HexStore { supervisor.node.store }
     private var key: String { Self.key(of: event) }
 
-    /// The key of the hook's cursor in the store.
+    /// Returns the key of a hook's cursor in the store.
     static func key(of event: EventType) -> String { "hook \(event.rawValue)" }
 
-    /// State that is kept from one event to the next.
+    /// The state of the worker between two events.
     private struct Progress {
         var cursor: HookCursor?
-        /// The reason why the hook could not run at the last check.
+        /// The reason why the hook could not run at the last check; `nil` if it could.
         var fault: HookFolder.Fault?
     }
 
-    /// Runs until the task is cancelled or the daemon stops.
+    /// Runs the hook for new events, until the task is cancelled or the daemon stops.
     func run() async {
         var progress = Progress()
         await supervisor.atEachChange { await runForNewEvents(&progress) }
@@ -69,7 +69,7 @@ struct HookWorker: Sendable {
     private struct WorkerStopped: Error {}
     private struct HookNotAllowed: Error {}
 
-    /// Sets the position of new hooks to the end of the event log.
+    /// Stores a position at the end of the event log for each hook that has none, so that new hooks run for later events only.
     static func place(_ events: [EventType], in store: HexStore) async throws {
         let keys = events.map(key)
         let (last, new) = try await store.read { reader in
@@ -92,17 +92,18 @@ struct HookWorker: Sendable {
             }
             for event in events.items { try await deliver(event, &cursor, &fault) }
             hasMore = events.next != nil
-            // Moves the cursor past events of other types. This is not saved: after a restart, skipping them again costs one query.
+            // Moves the cursor past events of other types. This is not stored, because it costs one query to skip them again after a
+            // restart.
             if !hasMore { cursor.pass(last) }
         }
     }
 
-    /// Returns the reason why the hook cannot run now; `nil` if it can. Logs each new reason once.
+    /// Checks whether the hook can run now. Returns the reason if it cannot. Logs a reason that differs from that of the last check.
     private func examine(_ last: inout HookFolder.Fault?) async -> HookFolder.Fault? {
         let name = event.rawValue
         func currentFault() -> HookFolder.Fault? { folder.fault() ?? folder.fault(of: name) }
         var fault = currentFault()
-        // Some editors delete the file before the new one appears.
+        // Some editors delete a file before they create the new version of it, so a missing hook is checked again after a second.
         if fault == .gone, last != .gone {
             try? await Task.sleep(for: pause(.seconds(1)))
             fault = currentFault()
@@ -113,8 +114,8 @@ struct HookWorker: Sendable {
         return fault
     }
 
-    /// Runs the hook for one event until it succeeds or the retries are used up. If the hook was removed, the event is skipped; if the hook
-    /// may not run, the cursor stays at the event.
+    /// Runs the hook for one event, until it succeeds or the retries are used up. If the hook was removed, the event is skipped. If the
+    /// hook may not run, the cursor stays before the event.
     private func deliver(_ event: EventRow, _ cursor: inout HookCursor, _ fault: inout HookFolder.Fault?) async throws {
         let name = event.type.rawValue
         while true {
@@ -171,7 +172,7 @@ struct HookWorker: Sendable {
         }
     }
 
-    /// Saves the cursor. A failure is only logged: the hook does not run again for the event until the daemon restarts.
+    /// Stores the cursor. A failure is only logged. In that case the hook may run again for the event after the next start of the daemon.
     private func save(_ cursor: HookCursor) async {
         do {
             try await store.setMeta([key: cursor.text])

@@ -4,7 +4,7 @@ import HexlistStore
 import Logging
 import Synchronization
 
-/// Starts and stops the workers of the user's hooks.
+/// Manages the user's hooks: reads their folder, and starts and stops a worker for each hook.
 actor Hooks {
     private let folder: HookFolder
     private let supervisor: NodeSupervisor
@@ -17,7 +17,7 @@ actor Hooks {
 
     /// - Parameters:
     ///   - environment: returns the environment of a hook.
-    ///   - pause: maps the back-off before a retry to the actual pause; shortened in tests only.
+    ///   - pause: returns the pause for a back-off before a retry. Only tests use shorter pauses.
     init(
         folder: HookFolder, supervisor: NodeSupervisor, environment: @escaping @Sendable () -> [String], faults: HookFaults, logger: Logger,
         pause: @escaping @Sendable (Duration) -> Duration = { $0 }
@@ -71,7 +71,7 @@ actor Hooks {
         }
     }
 
-    /// Ends all running hooks: SIGTERM, and a second later SIGKILL.
+    /// Ends all workers and running hooks. A running hook gets SIGTERM, and SIGKILL a second later.
     func stop() async { await end(Array(workers.keys)) }
 
     private func start(_ event: EventType) {

@@ -1,4 +1,4 @@
-/// One Prometheus metric: all series with one name.
+/// The definition of one Prometheus metric: its name, its type and its help text. A metric has a series for each set of labels.
 struct MetricFamily: Sendable {
     enum Kind: String, Sendable { case counter, gauge, histogram }
 
@@ -6,7 +6,7 @@ struct MetricFamily: Sendable {
     let kind: Kind
     let help: String
 
-    /// All metrics in output order. Instruments with a name that is not listed are dropped.
+    /// All metrics, in the order of the output. Values for other names are ignored.
     static let all = [
         MetricFamily(name: "hexlist_build_info", kind: .gauge, help: "Always 1; the label is the version of hexlistd."),
         MetricFamily(name: "hexlist_peers", kind: .gauge, help: "Known peers and ghosts, by state."),

@@ -1,10 +1,10 @@
 import CoreMetrics
 import Synchronization
 
-/// The metrics of this process: recorded through swift-metrics, exported in the Prometheus text format.
+/// The metrics of this process. They are recorded with swift-metrics, and exported in the Prometheus text format.
 ///
-/// An instrument that is created again continues its series. The number of series is bounded, because names come from `MetricFamily` and
-/// label values from enums.
+/// If a counter, meter or timer with the same name and labels is created again, it continues the existing series. The number of series is
+/// bounded, because names are those of `MetricFamily`, and label values are from enums.
 final class MetricsRegistry: MetricsFactory {
     private struct Series {
         let labels: String
@@ -38,13 +38,13 @@ final class MetricsRegistry: MetricsFactory {
 
     func makeRecorder(label: String, dimensions: [(String, String)], aggregate: Bool) -> any RecorderHandler { NOOPMetricsHandler.instance }
 
-    // Instruments are never destroyed: series live as long as the process.
+    // Series exist as long as the process, so these methods do nothing.
     func destroyCounter(_ handler: any CounterHandler) {}
     func destroyMeter(_ handler: any MeterHandler) {}
     func destroyTimer(_ handler: any TimerHandler) {}
     func destroyRecorder(_ handler: any RecorderHandler) {}
 
-    /// All series in the Prometheus text format, version 0.0.4.
+    /// Returns all series in the Prometheus text format, version 0.0.4.
     func text() -> String {
         let all = series.withLock { $0 }
         var text = ""
@@ -57,7 +57,7 @@ final class MetricsRegistry: MetricsFactory {
     }
 }
 
-/// The values of one series, or of all series of one histogram. Thread-safe.
+/// The values of one series; for a histogram, its buckets with sum and count. Thread-safe.
 private protocol MetricHandler: AnyObject, Sendable {
     static var kind: MetricFamily.Kind { get }
     func write(name: String, labels: String, to text: inout String)
@@ -96,13 +96,13 @@ private final class GaugeSeries: MeterHandler, MetricHandler {
 /// A histogram of durations, counted in buckets.
 private final class HistogramSeries: TimerHandler, MetricHandler {
     private struct State {
-        /// Counts by bucket, not cumulative. The last bucket is above all bounds.
+        /// The number of durations in each bucket, not cumulative. The last bucket has the durations above all bounds.
         var counts = [Int64](repeating: 0, count: HistogramSeries.bounds.count + 1)
         var nanoseconds = 0.0
     }
 
     static let kind = MetricFamily.Kind.histogram
-    /// Upper bounds of the buckets in seconds. They range from a commit on a fast disk to the receipt timeout.
+    /// The upper bounds of the buckets in seconds. They range from the time of a commit on a fast disk to the timeout of receipts.
     static let bounds = [0.000_2, 0.000_5, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30]
     private let state = Mutex(State())
 
@@ -128,7 +128,7 @@ private final class HistogramSeries: TimerHandler, MetricHandler {
     }
 }
 
-/// Elements of the Prometheus text format.
+/// Formats the elements of the Prometheus text format.
 enum MetricsText {
     static let contentType = "text/plain; version=0.0.4; charset=utf-8"
 

@@ -6,7 +6,7 @@ import HexlistSystem
 import Hummingbird
 import Synchronization
 
-/// `/metrics`, for Prometheus.
+/// `/metrics`: the metrics of the daemon in the Prometheus text format.
 struct MetricsRoutes: Sendable {
     let api: APIContext
 
@@ -24,7 +24,7 @@ struct MetricsRoutes: Sendable {
 final class Metrics: Sendable {
     let registry = MetricsRegistry()
     private let startedAt: Timestamp
-    /// The event number of the newest event that was added to the counters.
+    /// The number of the newest event that the counter `hexlist_events_total` includes.
     private let countedEvents = Mutex<Int64>(0)
 
     init(startedAt: Timestamp = .now) { self.startedAt = startedAt }

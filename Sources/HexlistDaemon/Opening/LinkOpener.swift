@@ -3,19 +3,19 @@ import HexlistNode
 import HexlistStore
 import Logging
 
-/// Opens links of new hexes from trusted peers for which `PeerChange.openLinks` is set, and shows a notification for each hex with opened
-/// links.
+/// Opens links of new hexes in the user's browser, if the sender is trusted and `PeerChange.openLinks` is set for it. Shows a notification
+/// for each hex with opened links.
 ///
-/// Considers only hexes that arrive in the inbox while the daemon runs, so that a restart opens nothing.
+/// Only hexes that arrive in the inbox while the daemon runs are considered, so that a restart opens no links.
 struct LinkOpener: Sendable {
     let supervisor: NodeSupervisor
     let desktop: DesktopSession
     let logger: Logger
 
-    /// Maximum number of events read at once.
+    /// Maximum number of events per read of the store.
     private static let batch = 100
 
-    /// Runs until the task is cancelled or the daemon stops.
+    /// Opens links of new hexes, until the task is cancelled or the daemon stops.
     func run() async {
         var allowance = OpenedLinkLimit()
         guard var last = try? await supervisor.node.store.read({ try $0.counts().lastEvent }) else { return }
@@ -31,6 +31,7 @@ struct LinkOpener: Sendable {
     }
 
     /// Opens the links of the hexes that arrived after an event.
+    /// - Parameter last: the number of the event; set to that of the newest event.
     private func catchUp(_ last: inout Int64, _ allowance: inout OpenedLinkLimit) async throws {
         var hasMore = true
         while hasMore {

@@ -1,18 +1,18 @@
 import HexlistModel
 
-/// Limits how many links of received hexes are opened in the browser.
+/// The rate limit for links of received hexes that are opened in the browser.
 struct OpenedLinkLimit {
-    /// Maximum number of links opened within `period`, for all peers together. A browser stays usable with that many new tabs.
+    /// Maximum number of links that are opened within `period`, for all peers together. A browser stays usable with that many new tabs.
     static let maximumLinks = PeerChange.mostOpenLinks
     static let period = Duration.seconds(60)
 
     /// The times of the links opened within the last period, oldest first; at most `maximumLinks`.
     private var opened: [ContinuousClock.Instant] = []
 
-    /// Chooses the links of a hex to open, and counts them.
+    /// Returns the links of a hex that are to be opened, and counts them.
     /// - Parameters:
     ///   - urls: the links of the hex, in order. Links that are not http or https, or that `LinkTarget` refuses, are skipped.
-    ///   - limit: the peer's limit for one hex.
+    ///   - limit: maximum number of links of one hex of this peer.
     mutating func take(_ urls: [String], limit: Int, now: ContinuousClock.Instant) -> [Link] {
         opened.removeAll { now - $0 >= Self.period }
         var taken: [Link] = []

@@ -13,15 +13,15 @@ struct DesktopSession: Sendable {
 
     private static let milliseconds: Int64 = 10_000
     private static let outputBytes = 4_096
-    /// The variables that programs of the desktop need.
+    /// The names of the environment variables that programs of the desktop need.
     private static let names = [
         "HOME", "PATH", "LANG", "LC_ALL", "XDG_RUNTIME_DIR", "XDG_DATA_HOME", "XDG_DATA_DIRS", "XDG_CONFIG_HOME", "XDG_CURRENT_DESKTOP",
         "DBUS_SESSION_BUS_ADDRESS", "DISPLAY", "XAUTHORITY", "WAYLAND_DISPLAY",
     ]
 
-    /// Opens a file with the desktop's program for its type, if `hexlist open` would open it too (`OpenableFile`). The program runs in a
-    /// systemd unit of the user or, without systemd, in a session of its own, so that it does not end with the daemon.
-    /// - Throws: `forbidden` for other files; `notSupported` without a desktop session.
+    /// Opens a file with the desktop's program for its type, if its type may be opened (`OpenableFile`). The program runs in a systemd unit
+    /// of the user or, without systemd, in its own session, so that it does not end with the daemon.
+    /// - Throws: `forbidden` if the type may not be opened; `notSupported` without a desktop session.
     func open(_ path: String) async throws(HexlistError) {
         guard try OpenableFile.isOpenable(path) else {
             throw HexlistError(
@@ -34,7 +34,7 @@ struct DesktopSession: Sendable {
         if let systemd = program("systemd-run"), let runtime = environment["XDG_RUNTIME_DIR"],
             access("\(runtime)/systemd/private", F_OK) == 0
         {
-            // systemd replaces `${NAME}` in arguments by variables, and `$$` by `$`.
+            // systemd expands `${NAME}` in arguments to the value of a variable, and `$$` to `$`.
             return try await run(systemd, ["--user", "--quiet", "--collect", "--", opener, path.replacing("$", with: "$$")])
         }
         guard environment["DISPLAY"] != nil || environment["WAYLAND_DISPLAY"] != nil else {
@@ -47,14 +47,14 @@ struct DesktopSession: Sendable {
         }
     }
 
-    /// Selects a file in the file manager of the desktop, over D-Bus (`org.freedesktop.FileManager1`).
-    /// - Throws: `notFound` if the file is gone; `notSupported` without such a file manager.
+    /// Shows a file, selected, in the file manager of the desktop, over D-Bus (`org.freedesktop.FileManager1`).
+    /// - Throws: `notFound` if the file no longer exists; `notSupported` if no file manager offers this interface.
     func show(_ path: String) async throws(HexlistError) {
         guard access(path, F_OK) == 0 else { throw HexlistError(.notFound, "This file was moved or deleted.") }
         guard let gdbus = program("gdbus") else {
             throw HexlistError(.notSupported, "gdbus is not installed.", hint: "Install the package libglib2.0-bin.")
         }
-        // Percent-encoding leaves no character that ends the string in gdbus' text form of arguments.
+        // The URI is percent-encoded, so it has no character that ends a string in an argument of gdbus.
         let uri =
             "file://"
             + path.split(separator: "/", omittingEmptySubsequences: false).map { PercentEncoding.encode(String($0)) }
@@ -68,13 +68,14 @@ struct DesktopSession: Sendable {
             ])
     }
 
-    /// Opens a link in the user's browser, through the portal of the desktop (`org.freedesktop.portal.OpenURI`).
-    /// - Throws: `notSupported` without such a portal.
+    /// Opens a link in the user's browser, through the desktop portal (`org.freedesktop.portal.OpenURI`).
+    /// - Throws: `notSupported` if the desktop has no such portal.
     func open(link url: String) async throws(HexlistError) {
         guard let gdbus = program("gdbus") else {
             throw HexlistError(.notSupported, "gdbus is not installed.", hint: "Install the package libglib2.0-bin.")
         }
-        // A quotation mark or backslash would end the string in gdbus' text form of arguments; browsers treat the encoded form alike.
+        // Quotation marks and backslashes, which could end a string in an argument of gdbus, are percent-encoded. Browsers treat the
+        // encoded form in the same way.
         let uri = PercentEncoding.encodeUnprintable(url, and: #"'\"#)
         let name = "org.freedesktop.portal"
         try await run(
@@ -85,7 +86,7 @@ struct DesktopSession: Sendable {
             ])
     }
 
-    /// Shows a notification. The texts are shown as they are, without markup.
+    /// Shows a notification. The texts are shown literally: markup in them has no effect.
     /// - Throws: `notSupported` without notify-send or a notification server.
     func notify(_ summary: String, _ text: String) async throws(HexlistError) {
         guard let path = program("notify-send") else {

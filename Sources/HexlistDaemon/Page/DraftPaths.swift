@@ -2,9 +2,10 @@ import HexlistAPI
 import HexlistModel
 import Synchronization
 
-/// The drafts of the page, in memory: paths that the command line names, so that the page can offer them without naming paths itself.
+/// The drafts of the page, in memory: files and folders that the command line named. The page must not name paths, so it offers a draft by
+/// its id.
 struct DraftPaths {
-    /// Maximum number of drafts; one more displaces the oldest.
+    /// Maximum number of drafts. A further draft replaces the oldest one.
     static let capacity = 16
     static let lifetime = Duration.seconds(600)
 
@@ -18,7 +19,7 @@ struct DraftPaths {
 
     /// Adds a draft.
     /// - Parameters:
-    ///   - id: a random id. A page needs only this id to offer the files.
+    ///   - id: a random id, with which a page may offer the files.
     ///   - paths: absolute paths.
     mutating func add(_ paths: [String], id: String, now: ContinuousClock.Instant, time: Timestamp) -> Draft {
         removeEnded(now)
@@ -30,7 +31,7 @@ struct DraftPaths {
         return draft
     }
 
-    /// Returns the draft with this id and its paths; `nil` if there is none, or its lifetime is over.
+    /// Returns the draft with this id and its paths; `nil` if there is none, or if its lifetime is over.
     mutating func find(_ id: String, now: ContinuousClock.Instant) -> (draft: Draft, paths: [String])? {
         removeEnded(now)
         return entries.first { PeerText.areEqual($0.draft.id, id) }.map { ($0.draft, $0.paths) }

@@ -8,6 +8,7 @@ import NIOCore
 
 /// Identifies the user at the other end of a loopback TCP connection, by a query to the kernel (sock_diag).
 enum LoopbackPeer {
+    /// Looks up the user of the process at the other end of a connection.
     /// - Returns: `nil` if no process of this machine has the other end.
     /// - Throws: `SystemError` if the look-up fails.
     static func user(of channel: any Channel) throws(SystemError) -> uid_t? {

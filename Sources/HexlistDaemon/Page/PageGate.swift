@@ -9,16 +9,17 @@ import Hummingbird
     import Glibc
 #endif
 
-/// Handles requests to the page's listener. It serves the files of the page, exchanges a secret for a token, and with a token allows the
-/// operations that the page needs. All other requests are refused.
+/// Handles the requests to the page's listener. It serves the files of the page, and exchanges a secret for a token. Requests with a token
+/// may use the operations of the API that the page needs. All other requests are refused.
 struct PageGate: Sendable {
     let server: PageServer
-    /// The local API without `CrossOriginCheck`; this type makes the checks instead.
+    /// The router of the local API, without `CrossOriginCheck`. `PageGate` makes its own checks instead.
     let api: RouterResponder<BasicRequestContext>
     /// The configuration in effect, with the folder into which files fetched from the page are saved.
     let configuration: EffectiveConfiguration
 
-    /// The operations the page may use. None of them accepts paths of this machine, or changes its identity, roster or configuration.
+    /// The operations of the API that the page may use. None of them accepts paths of this machine from the page, or changes its identity,
+    /// roster or configuration.
     static let operations = PathMethods([
         ("/v1/web", .get),
         ("/v1/hexes", .get), ("/v1/hexes", .patch), ("/v1/hexes/{id}", .get), ("/v1/hexes/{id}", .patch), ("/v1/hexes/{id}", .delete),
@@ -74,7 +75,7 @@ struct PageGate: Sendable {
     private func answer(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
         try checkSource(request)
         let path = request.uri.path
-        // The router ignores empty parts of a path; the comparisons below do not.
+        // Paths with empty components are refused: the router would ignore these components, but the comparisons below would not.
         guard path == "/" || !path.contains("//") && !path.hasSuffix("/") else {
             throw HexlistError(.forbidden, "The page cannot do this.", hint: "Use `hexlist`: `hexlist --help`.")
         }
@@ -100,8 +101,8 @@ struct PageGate: Sendable {
 
     // MARK: Origin
 
-    /// Checks Host, Origin and Sec-Fetch-Site.
-    /// - Throws: `forbidden` for another host name, and for requests made by other sites.
+    /// Checks the headers `Host`, `Origin` and `Sec-Fetch-Site`.
+    /// - Throws: `forbidden` for another host name, and for requests of other web sites.
     private func checkSource(_ request: Request) throws(HexlistError) {
         let host = server.host
         // The check of the Host header protects against DNS rebinding.
@@ -116,7 +117,7 @@ struct PageGate: Sendable {
             switch site {
             case "same-origin": break
             case "none" where !request.uri.path.hasPrefix("/v1/") && request.uri.path != "/session": break
-            // This navigation from another site is permitted, because `hexlist web` opens a local file that redirects to the page.
+            // A navigation from another site to the page is permitted, because `hexlist web` opens a local file that redirects to it.
             case "cross-site"
             where isDocument && request.method == .get && Self.values("sec-fetch-mode", request) == ["navigate"]
                 && Self.values("sec-fetch-dest", request) == ["document"]:
@@ -131,7 +132,7 @@ struct PageGate: Sendable {
     }
 
     /// Checks the body of a request for links to files of a service.
-    /// - Throws: `forbidden` if it revokes links.
+    /// - Throws: `forbidden` if the request revokes links.
     private func checkLinks(_ request: inout Request) async throws {
         let body = try await APIInput.body(request)
         request.body = RequestBody(buffer: ByteBuffer(bytes: body))
@@ -150,7 +151,7 @@ struct PageGate: Sendable {
         }
     }
 
-    /// Sets the destination of a fetch to the download folder, which is created if needed.
+    /// Sets the destination of a fetch to the download folder. Creates this folder if needed.
     /// - Throws: `forbidden` if the request names a destination.
     private func setDestination(_ request: inout Request) async throws {
         let wanted: TransferRequest = try await APIInput.requiredShape(request)
@@ -174,8 +175,8 @@ struct PageGate: Sendable {
         return APIReply.json(session)
     }
 
-    /// Proves to a page, before it sends its token, that it is connected to the same listener as before: HMAC-SHA-256 of the nonce, with
-    /// `proof` as the key.
+    /// Replies to a challenge of a page, before the page sends its token again. The HMAC-SHA-256 of the nonce, with `proof` as the key,
+    /// proves that the page is still connected to the same listener.
     private func proof(_ request: Request) throws(HexlistError) -> Response {
         guard request.method == .get, let query = request.uri.query, query.hasPrefix("nonce="), query.utf8.count == 70 else {
             throw HexlistError(.badRequest, "/proof takes GET and a nonce of 64 digits.")
@@ -183,14 +184,15 @@ struct PageGate: Sendable {
         return APIReply.json(PageSecret(secret: server.answer(to: String(query.dropFirst(6)))))
     }
 
-    /// Replies with a new reload secret for the page, because a restart of the daemon drops the earlier ones.
+    /// Replies with a new reload secret for the page, which needs it after a restart of the daemon, because a restart invalidates the
+    /// earlier one.
     private func renewal(_ request: Request, _ token: String) throws(HexlistError) -> Response {
         guard request.method == .post else { throw HexlistError(.methodNotAllowed, "/session/reload takes POST.") }
         return APIReply.json(PageSecret(secret: server.renewReload(of: token)))
     }
 
-    /// Returns the token of the request.
-    /// - Throws: `forbidden` if the request has no token, or the token is not that of a page.
+    /// Returns the token of a request.
+    /// - Throws: `forbidden` if the request has no token, or if the token does not belong to an open page.
     private func validToken(_ request: Request) throws(HexlistError) -> String {
         guard let token = request.bearerToken, server.admits(token) else {
             throw HexlistError(.forbidden, "This page has expired.", hint: "Run `hexlist web` to open a new one.")
@@ -208,8 +210,8 @@ struct PageGate: Sendable {
         return Response(status: .ok, headers: [.contentType: file.mediaType], body: ResponseBody(byteBuffer: ByteBuffer(bytes: bytes)))
     }
 
-    /// Returns the event stream of a page. It counts towards `PageKeys.maximumStreams` while it is open; above this limit the oldest stream
-    /// ends, when it next sends a message or comment.
+    /// Returns the event stream of a page. While it is open, it counts towards `PageKeys.maximumStreams`. If there are more streams, the
+    /// oldest one ends at its next message or comment.
     private func stream(_ request: Request, _ context: BasicRequestContext, _ token: String) async throws -> Response {
         let response = try await api.respond(to: request, context: context)
         guard response.status == .ok else { return response }
@@ -227,7 +229,7 @@ struct PageGate: Sendable {
     }
 }
 
-/// Throws on a write after the stream was closed to make room for a newer one.
+/// Writes an event stream. Throws at the first write after the stream was replaced by a newer one (`PageKeys.maximumStreams`).
 private struct EvictableStreamWriter: ResponseBodyWriter {
     var writer: any ResponseBodyWriter
     let isOpen: @Sendable () -> Bool
@@ -243,7 +245,7 @@ private struct EvictableStreamWriter: ResponseBodyWriter {
 }
 
 extension Request {
-    /// The token in the field `Authorization`; `nil` if the request does not have exactly one, with the scheme `Bearer`.
+    /// The token in the header `Authorization`; `nil` if this header is missing, occurs several times or has another scheme than `Bearer`.
     var bearerToken: String? {
         let fields = headers[values: .authorization]
         let scheme = "Bearer "

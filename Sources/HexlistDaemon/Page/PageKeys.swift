@@ -1,25 +1,25 @@
 import Crypto
 import HexlistModel
 
-/// Secrets, page tokens and event streams of the page's listener. A value type without side effects: time and random values are passed in.
+/// The secrets, tokens and event streams of the page's listener. A value type without side effects: time and random values are passed in.
 struct PageKeys {
     typealias Instant = ContinuousClock.Instant
 
     /// Lifetime of a secret made by `hexlist web`.
     static let secretTime: Duration = .seconds(30)
-    /// Lifetime of a reload secret after the last request of its page.
+    /// Lifetime of a reload secret, counted from the last request of its page or the end of its event stream.
     static let reloadTime: Duration = .seconds(60)
-    /// Time after the last request at which the listener ends.
+    /// Time from the last request of a page to the end of the listener.
     static let idleTime: Duration = .seconds(15 * 60)
-    /// Maximum number of secrets, and of pages. Above it, a new secret replaces the oldest one, and a new page replaces the page that has
-    /// been idle longest without an event stream.
+    /// Maximum number of secrets, and maximum number of pages. Above these limits, a new secret replaces the oldest one. A new page
+    /// replaces the page without an event stream that has been idle longest.
     static let maximumSecrets = 8
     static let maximumPages = 16
     /// Maximum number of event streams. Browsers open six connections per origin, and a page needs one for its requests.
     static let maximumStreams = 4
 
     private struct Page {
-        /// Hashes of the token and of the reload secret. The latter is `nil` after its use.
+        /// The hashes of the token and of the reload secret. The hash of the reload secret is `nil` after it was used.
         var keys: SavedPages.Page
         var heardAt: Instant
     }
@@ -34,11 +34,11 @@ struct PageKeys {
     private var pages: [Page] = []
     private var streams: [Stream] = []
     private var lastStream = 0
-    /// The time at which a secret was last requested or a page last made a request.
+    /// The time at which the listener was last used: a secret was requested or exchanged, a page made a request, or an event stream ended.
     private var usedAt: Instant
 
-    /// - Parameter saved: the pages from before a restart of the daemon. Their reload secrets are dropped: while the daemon was stopped, a
-    ///   program of another user may have served the port, and read the secret from a page that was reloaded.
+    /// - Parameter saved: the pages from before a restart of the daemon. Their reload secrets are invalid from now on: while the daemon was
+    ///   stopped, a program of another user may have served the port, and got the secret from a page that was reloaded.
     init(now: Instant, restoring saved: [SavedPages.Page] = []) {
         usedAt = now
         pages = saved.map { Page(keys: SavedPages.Page(token: $0.token, reload: nil), heardAt: now) }
@@ -57,8 +57,8 @@ struct PageKeys {
         return now + Self.secretTime
     }
 
-    /// Exchanges a secret, made by `hexlist web` or for a reload, for a page with the given token and reload secret. Each secret is valid
-    /// once.
+    /// Exchanges a secret for a new page with the given token and reload secret. The secret is from `hexlist web`, or the reload secret of
+    /// an earlier page. It is valid once.
     /// - Returns: whether the secret was valid.
     mutating func exchange(_ secret: String, token: String, reload: String, now: Instant) -> Bool {
         guard take(secret, now) else { return false }
@@ -91,7 +91,7 @@ struct PageKeys {
         return true
     }
 
-    /// Whether a token is valid. Records the time of the request.
+    /// Returns whether a token is valid. Records the time of the request.
     mutating func admit(_ token: String, now: Instant) -> Bool {
         let hash = Self.hash(token)
         guard let index = pages.firstIndex(where: { $0.keys.token == hash }) else { return false }
@@ -100,7 +100,8 @@ struct PageKeys {
         return true
     }
 
-    /// Records a new event stream of a page. Above the limit the oldest stream ends; its page reconnects when it becomes visible.
+    /// Records a new event stream of a page. If `maximumStreams` are open, it replaces the oldest one, whose page reconnects when it
+    /// becomes visible.
     /// - Returns: the number of the stream.
     mutating func streamBegan(_ token: String) -> Int {
         if streams.count >= Self.maximumStreams { streams.removeFirst() }

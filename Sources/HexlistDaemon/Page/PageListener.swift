@@ -19,7 +19,7 @@ actor PageListener {
         while true {
             let page = try await openPage()
             if let invitation = page.invite() { return invitation }
-            // This listener is ending and gives no invitations. The next iteration opens a new one.
+            // This listener is ending, and makes no further addresses. The next iteration starts a new one.
             closed(page)
         }
     }
@@ -29,8 +29,8 @@ actor PageListener {
         return try await withCheckedThrowingContinuation { state.wait($0) }
     }
 
-    /// Starts a listener whenever one is requested, until the daemon stops. The first listener uses the same port as before the restart of
-    /// the daemon, and restores the pages that were open then. If the port is taken, those pages expire.
+    /// Starts a listener whenever one is requested, until the daemon stops. If pages were open before a restart of the daemon, the first
+    /// listener uses the same port as before, and restores these pages. If the port is in use, the pages expire.
     func run(_ api: APIContext) async {
         let file = SavedPagesFile(stateFolder: api.stateFolder)
         var saved = file.read()
@@ -66,7 +66,7 @@ actor PageListener {
             try await gate.respond(to: $0, context: $1)
         }
         try await server.run(until: page.ended) {
-            // After a cancellation the file stays: the daemon is stopping, and its next start restores the pages.
+            // If the task is cancelled, the daemon is stopping. Then the file stays, and the next start restores the pages.
             if !Task.isCancelled { file.remove() }
         } onOpen: { channel in
             page.opened(port: channel.localAddress?.port ?? 0)
@@ -77,11 +77,11 @@ actor PageListener {
 
     private func opened(_ page: PageServer) { state.opened(page) }
 
-    /// Closes the listener, unless it was replaced.
+    /// Records that a listener has ended, unless another one has replaced it.
     private func closed(_ page: PageServer) { if state.open === page { state.closed() } }
 }
 
-/// Runs the listener as a service of the daemon.
+/// Runs the listener of the page as a service of the daemon.
 struct PageService: ServiceLifecycle.Service {
     let api: APIContext
 

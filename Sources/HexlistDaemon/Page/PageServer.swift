@@ -4,7 +4,7 @@ import HexlistModel
 import NIOCore
 import Synchronization
 
-/// The state of a listener of the page: its port, its keys, and the timer that ends it.
+/// The state of one listener of the page: its port, its keys, and the timer that ends it. Thread-safe.
 final class PageServer: Sendable {
     private struct State {
         var keys: PageKeys
@@ -17,8 +17,8 @@ final class PageServer: Sendable {
     private let now: @Sendable () -> PageKeys.Instant
     private let loop: any EventLoop
     private let save: @Sendable (SavedPages) -> Void
-    /// A random value that proves to pages that they are connected to the same listener. Another program that takes the port does not know
-    /// it.
+    /// A random value that proves to pages that they are still connected to the same listener: another program that takes the port does not
+    /// know it.
     let proof: String
     /// A stream without elements. It finishes when the listener has been idle for `PageKeys.idleTime`.
     let ended: AsyncStream<Void>
@@ -26,8 +26,8 @@ final class PageServer: Sendable {
 
     /// - Parameters:
     ///   - saved: the pages from before a restart of the daemon.
-    ///   - save: called when pages have changed.
-    ///   - now: returns the current time. The timer of the event loop only decides when to compare it with the end of the listener.
+    ///   - save: called with the pages to restore after a restart, whenever they have changed.
+    ///   - now: returns the current time. The timer of the event loop determines only when it is compared with the end of the listener.
     init(
         loop: any EventLoop, restoring saved: SavedPages? = nil, save: @escaping @Sendable (SavedPages) -> Void = { _ in },
         now: @escaping @Sendable () -> PageKeys.Instant = { .now }
@@ -46,10 +46,10 @@ final class PageServer: Sendable {
     }
 
     var port: Int { state.withLock { $0.port } }
-    /// The value of `Host`, and after `http://` of `Origin`.
+    /// The expected value of the header `Host`, `127.0.0.1:PORT`. The expected value of `Origin` is `http://` followed by it.
     var host: String { "127.0.0.1:\(port)" }
 
-    /// Makes a secret of 256 bits; `nil` once the listener is ending.
+    /// Makes an address of the page with a new secret of 256 bits; `nil` once the listener is ending.
     func invite() -> PageAddress? {
         let secret = Self.random()
         return state.withLock { state in
@@ -79,7 +79,7 @@ final class PageServer: Sendable {
         return Hexadecimal.encode(code).lowercased()
     }
 
-    /// Makes a new reload secret for a page, and saves its hash.
+    /// Makes a new reload secret for the page with a token, and saves its hash.
     func renewReload(of token: String) -> String {
         let reload = Self.random()
         save(
@@ -101,7 +101,7 @@ final class PageServer: Sendable {
         scheduleEnd()
     }
 
-    /// Schedules the timer that ends the listener, unless it is scheduled already.
+    /// Schedules the timer that ends the listener. Does nothing if it is scheduled already, or if there is an event stream.
     private func scheduleEnd() {
         let delay: Duration? = state.withLock { state in
             guard !state.isTimed, !state.isOver, let end = state.keys.end else { return nil }

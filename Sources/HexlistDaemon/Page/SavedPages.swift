@@ -5,7 +5,8 @@ import HexlistSystem
     import Glibc
 #endif
 
-/// The open pages, saved so that they survive a restart of the daemon. Tokens and secrets are saved as hashes.
+/// The open pages with the port and the proof of their listener, saved so that they survive a restart of the daemon. Tokens and secrets are
+/// saved as hashes.
 struct SavedPages: JSONShape, Sendable, Equatable {
     struct Page: JSONShape, Sendable, Equatable {
         /// SHA-256 of the token, in hexadecimal.
@@ -19,16 +20,16 @@ struct SavedPages: JSONShape, Sendable, Equatable {
     var pages: [Page]
 }
 
-/// The file of the open pages, in the state folder, with mode 0600.
+/// The file `pages.json` in the state folder, with the open pages. Its mode is 0600.
 struct SavedPagesFile: Sendable {
-    /// Maximum size of the file in bytes, far above the size for `PageKeys.maximumPages` pages.
+    /// Maximum bytes of the file. A file with `PageKeys.maximumPages` pages is much smaller.
     private static let limit = 64 << 10
 
     let path: String
 
     init(stateFolder: String) { path = "\(stateFolder)/pages.json" }
 
-    /// The saved pages; `nil` if there are none, or the file is damaged.
+    /// Reads the saved pages; `nil` if there are none, or if the file is damaged.
     func read() -> SavedPages? {
         guard let text = try? SmallFile.read(path, limit: Self.limit), let saved = try? SavedPages(jsonBytes: Array(text.utf8)) else {
             return nil

@@ -8,7 +8,8 @@ import HexlistTransfers
 struct RcloneServices: ContentServices {
     let rclone: Rclone
 
-    /// Returns all remotes. If rclone is missing or its configuration cannot be read, returns a single unusable service with the reason.
+    /// Returns all remotes as services. If rclone is missing or its configuration cannot be read, returns a single unusable service with
+    /// the reason.
     func all() async throws -> [any ContentService] {
         do {
             return try await rclone.remotes().map { RemoteService(remote: $0) }
@@ -22,7 +23,7 @@ struct RcloneServices: ContentServices {
 
 struct RemoteService: ContentService {
     let remote: RcloneRemote
-    /// Whether to retry at once despite back-off.
+    /// Whether to send requests immediately, despite a back-off after earlier failures.
     var force = false
 
     var view: ServiceView { remote.view }
@@ -43,7 +44,7 @@ struct RemoteService: ContentService {
     }
 }
 
-/// A placeholder in the list of services if rclone cannot be used, with the reason.
+/// A placeholder in the list of services, which shows the reason why rclone cannot be used.
 struct UnusableRclone: ContentService {
     let obstacle: HexlistError
 

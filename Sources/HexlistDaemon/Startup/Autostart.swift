@@ -1,7 +1,8 @@
 import HexlistModel
 import HexlistSystem
 
-/// The start of hexlistd at login, which `hexlist web --start` turns on: an autostart entry or the systemd user unit.
+/// The automatic start of hexlistd at login: by an autostart entry of the desktop, or by the systemd user unit. `hexlist web --start` turns
+/// it on.
 struct Autostart: Sendable {
     /// Maximum time in milliseconds that systemctl may take.
     private static let timeout: Int64 = 5_000
@@ -21,7 +22,7 @@ struct Autostart: Sendable {
     }
 
     /// Removes the autostart entry and disables the systemd user unit. hexlistd continues to run.
-    /// - Returns: how many of the two were enabled before.
+    /// - Returns: how many of the two were active before: 0, 1 or 2.
     func turnOff() async throws(HexlistError) -> Int {
         var changed = 0
         if entry.exists {

@@ -8,7 +8,7 @@ import Synchronization
     import Glibc
 #endif
 
-/// The path of the API socket, in a folder accessible to this user only. Never replaces a socket that a process answers on.
+/// The path of the API socket, in a folder in which other users cannot replace it. Never replaces a socket on which a process listens.
 final class ControlSocket: Sendable {
     private struct Identity: Equatable {
         var device: dev_t
@@ -16,19 +16,21 @@ final class ControlSocket: Sendable {
     }
 
     let path: String
-    /// The state folder. It records the path of the socket, and can contain a spare socket.
+    /// The state folder, whose lock file records the path of the socket, and which can contain a spare socket; `nil` for a spare socket
+    /// itself.
     private let state: StateFolder?
     /// The device and inode of the socket file that this process bound; `nil` before it was bound.
     private let bound = Mutex<Identity?>(nil)
     private let currentPath: Mutex<String>
-    /// The lock that is held while the daemon runs, so that two daemons do not bind the socket at the same time.
+    /// The lock that prevents another daemon from binding the same socket. It is held while this object exists.
     private let lock: LockFile
 
     /// Creates the folder, and checks whether the path is free.
     /// - Parameters:
-    ///   - isNamed: whether the user chose the path; an existing folder keeps its mode then.
+    ///   - isNamed: whether the user chose the path. Then the mode of an existing folder is not changed.
     ///   - state: the state folder that records the path.
-    /// - Throws: `HexlistError`: `alreadyRunning` if a process answers, `configuration` if the path is unsuitable.
+    /// - Throws: `HexlistError`: `alreadyRunning` if a process may be listening on the socket; `configuration` if the path is too long or
+    ///   is another file; `stateFolder` if the folder is unsuitable.
     init(path: String, isNamed: Bool, state: StateFolder? = nil) throws {
         self.path = path
         self.state = state
@@ -55,7 +57,7 @@ final class ControlSocket: Sendable {
         bound.withLock { $0 = Self.identity(path) }
     }
 
-    /// The current path: that of the spare socket if there is one.
+    /// The path on which the daemon currently listens: that of the spare socket if there is one.
     var current: String { currentPath.withLock { $0 } }
 
     var isBound: Bool { bound.withLock { $0 != nil } }
@@ -66,8 +68,8 @@ final class ControlSocket: Sendable {
     /// Removes the socket, unless another process has replaced it.
     func remove() { if isThere { unlink(path) } }
 
-    /// Waits until the socket file is deleted. At logout, for example, systemd deletes the runtime folder.
-    /// - Returns: false if the task is cancelled or the daemon stops first.
+    /// Waits until the socket file is deleted. At logout, for example, systemd deletes the runtime folder of the user.
+    /// - Returns: `false` if the task is cancelled or the daemon stops before that.
     /// - Throws: `SystemError` if the folder cannot be watched.
     func isDeleted() async throws -> Bool {
         let removals = try FolderWatch.removals(in: HexlistPaths.folder(of: path))
@@ -76,7 +78,7 @@ final class ControlSocket: Sendable {
         return false
     }
 
-    /// Makes a spare socket in the state folder, and records its path there; `nil` without a state folder.
+    /// Makes a spare socket in the state folder, and records its path in the lock file; `nil` without a state folder.
     func spare() throws -> ControlSocket? {
         guard let state else { return nil }
         let spare = HexlistPaths.join(state.path, "control.sock")
@@ -95,7 +97,7 @@ final class ControlSocket: Sendable {
     private static func check(folder: String, isNamed: Bool) throws(HexlistError) {
         var status = stat()
         guard stat(folder, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else { throw unfit(folder, "it is not a folder") }
-        // The owner of the folder could replace the socket. So could users who can write to the folder, unless it has the sticky bit.
+        // The owner of the folder can replace the socket. Without the sticky bit, other users who can write to the folder can do so too.
         guard status.st_uid == geteuid() || status.st_uid == 0 else { throw unfit(folder, "it belongs to user \(status.st_uid)") }
         let isShared = status.st_mode & 0o022 != 0 && status.st_mode & S_ISVTX == 0
         if status.st_uid == geteuid(), !isNamed, status.st_mode & 0o077 != 0 {
@@ -105,7 +107,8 @@ final class ControlSocket: Sendable {
         }
     }
 
-    /// Checks an existing file. A socket that refuses connections is stale and may be replaced.
+    /// Checks an existing file at the path of the socket. A socket that refuses connections is stale and may be replaced.
+    /// - Throws: `configuration` if the file is not a socket, `alreadyRunning` if a process may be listening on it.
     private static func probe(_ path: String) throws(HexlistError) {
         var status = stat()
         guard lstat(path, &status) == 0 else { return }
@@ -118,7 +121,7 @@ final class ControlSocket: Sendable {
         defer { close(descriptor) }
         let connected = SystemSocket.withUnixAddress(path) { connect(descriptor, $0, $1) }
         if connected == 0 { throw taken("Another process listens on \(path) already.") }
-        // After other errors (a full queue, no permission) a process may be listening.
+        // After another error, such as a full queue or a missing permission, a process may be listening.
         if errno != ECONNREFUSED { throw unknown(path, .last) }
     }
 

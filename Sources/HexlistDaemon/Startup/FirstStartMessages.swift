@@ -1,7 +1,7 @@
 import HexlistNode
 import Logging
 
-/// Messages at the first start: how other machines see this one, and how to change that.
+/// Logs a message at the first start: how other machines see this one, and how to change that.
 enum FirstStartMessages {
     static func log(_ status: NodeStatus, usesMulticast: Bool, configuration: String, logger: Logger) {
         let message: Logger.Message =

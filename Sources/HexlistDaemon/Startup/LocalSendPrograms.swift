@@ -2,12 +2,13 @@
     import Glibc
 #endif
 
-/// Finds other LocalSend programs of this user.
+/// Finds an installed program of LocalSend, which may use the same port as hexlistd.
 enum LocalSendPrograms {
     private static let desktopNames = ["localsend", "org.localsend.localsend_app"]
     private static let programs = ["localsend_app", "localsend", "localsend-cli", "localsendd"]
 
-    /// The name of an installed program: a desktop entry in the data folders or the exports of Flatpak, or a program in PATH.
+    /// Returns the name of an installed program; `nil` if there is none. Looks for desktop entries in the XDG data folders and the exports
+    /// of Flatpak, and for programs in `PATH`.
     static func installed(environment: [String: String]) -> String? {
         let home = environment["HOME"] ?? ""
         var folders = [environment["XDG_DATA_HOME"] ?? "\(home)/.local/share", "\(home)/.local/share/flatpak/exports/share"]

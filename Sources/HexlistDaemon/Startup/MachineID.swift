@@ -3,18 +3,18 @@ import HexlistModel
 import HexlistStore
 import HexlistSystem
 
-/// Detects that the state folder was copied from another machine, by a backup or a disk image, so that two machines may use one identity.
+/// Detects that the state folder was copied from another machine, by a backup or a disk image. Then two machines may use one identity.
 ///
-/// The store keeps a keyed hash of the machine id, as machine-id(5) requires.
+/// The store has a keyed hash of the machine id. machine-id(5) requires that the id itself is not disclosed.
 struct MachineID: Sendable {
     private static let key = "machine"
 
-    /// The hash for this machine; `nil` if it has no id of its own.
+    /// The hash of this machine's id; `nil` if the machine has no reliable id, as in a container.
     let present: String?
 
     /// - Parameters:
     ///   - path: the file with the machine id.
-    ///   - environment: detects containers (`container=…`), whose id may change at any time.
+    ///   - environment: the environment of the daemon. `container=…` shows that this is a container, whose id may change at any time.
     init(path: String = "/etc/machine-id", environment: [String: String]) {
         let text = environment["container", default: ""].isEmpty ? try? SmallFile.read(path, limit: 256) : nil
         let digits = (text ?? "").utf8.prefix { $0 != UInt8(ascii: "\n") }
@@ -28,9 +28,9 @@ struct MachineID: Sendable {
         present = Hexadecimal.encode(code.prefix(16)).lowercased()
     }
 
-    /// Compares the hash of this machine with that in the store, and saves it on first use. If the store cannot be written now, the next
-    /// start saves it.
-    /// - Returns: whether the store belongs to another machine.
+    /// Compares the hash of this machine with the one in the store. If the store has none, saves that of this machine; if the store cannot
+    /// be written, the next start saves it.
+    /// - Returns: whether the store was last used on another machine.
     func isForeign(_ store: HexStore) async throws -> Bool {
         guard let present else { return false }
         guard let kept = try await store.read({ try $0.meta(Self.key) }) else {

@@ -6,8 +6,8 @@ import HexlistTransport
     import Glibc
 #endif
 
-/// Recreates a missing store or identity while no daemon runs: `hexlistd --begin-anew`. Existing parts stay; files of a lost store, which
-/// the new one does not know, are moved aside.
+/// Recreates a missing store or identity while no daemon runs (`hexlistd --begin-anew`). Existing parts stay. If the store is new, files
+/// that belonged to the lost store are moved to a separate folder.
 public struct MissingPartsRecreation: Sendable, Equatable {
     public var peer: PeerID
     public var hasNewStore: Bool
@@ -15,13 +15,14 @@ public struct MissingPartsRecreation: Sendable, Equatable {
     /// The folder to which kept files and offered copies were moved; `nil` if there were none.
     public var aside: String?
 
+    /// Recreates the missing parts.
     /// - Throws: `HexlistError`: `badRequest` if nothing is missing, `storeUnusable` or `identity` for a part that cannot be used,
     ///   `alreadyRunning` if a daemon uses the folder, `stateFolder`, `storageFull`.
     public static func run(in folder: String) throws -> MissingPartsRecreation {
         umask(0o077)
         let state = try StateFolder(path: folder)
         defer { withExtendedLifetime(state) {} }  // keeps the lock
-        // A dangling link counts as a missing store; the store refuses to create a file in its place.
+        // A dangling symbolic link counts as a missing store. `HexStore` refuses to create a file in place of the link.
         let hasNewStore = access(state.storePath, F_OK) != 0
         let kept = try Identity.load(from: state.path)
         guard hasNewStore || kept == nil else {
@@ -35,10 +36,11 @@ public struct MissingPartsRecreation: Sendable, Equatable {
         return MissingPartsRecreation(peer: identity.peerID, hasNewStore: hasNewStore, hasNewIdentity: kept == nil, aside: aside)
     }
 
-    /// Opens or creates the store. For a new store, the folders of files are moved aside first, because a daemon would delete files unknown
-    /// to its store. If creating the store fails, they are moved back.
-    /// - Parameter acceptsAny: whether the store is set to accept any identity, because a new one is created next. A crash in between then
-    ///   leaves a usable state. False for a new store, which has to stay unused.
+    /// Opens or creates the store. For a new store, the folders of files are moved to a separate folder first, because a daemon would
+    /// delete files that its store does not know. If creating the store fails, they are moved back.
+    /// - Parameter acceptsAny: whether to set the store to accept any identity, because a new identity is created next. Then a crash
+    ///   between the two steps leaves a usable state. False for a new store, which accepts any identity as long as it is unused.
+    /// - Returns: the path of the separate folder; `nil` if there were no files.
     private static func openStore(_ state: StateFolder, isNew: Bool, acceptsAny: Bool) throws -> String? {
         let present = SetAsideFolder.fileFolders.filter { isNew && StateFolderContents.exists("\(state.path)/\($0)") }
         let aside = present.isEmpty ? nil : try SetAsideFolder.make(StateFolder.beginAnewPrefix, in: state.path)

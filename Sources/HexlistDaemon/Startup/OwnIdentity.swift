@@ -2,21 +2,21 @@ import HexlistModel
 import HexlistStore
 import HexlistTransport
 
-/// The identity of this installation, created on the first start. The store records it, because inbox, outbox and trust belong to one
-/// identity.
+/// The identity of this installation, which is created at the first start. The store records its UUID, because inbox, outbox and trust
+/// belong to one identity.
 enum OwnIdentity {
-    /// The key of the store entry with the identity's UUID, or with the word `made` if any identity is accepted.
+    /// The key of the entry in the store. Its value is the UUID of the identity, or the word `made` if the store accepts any identity.
     private static let key = "identity"
 
-    /// The entry of a used store that accepts any identity. Earlier versions wrote the same entry.
+    /// The entry of a used store that accepts any identity. Stores of early versions have the same entry.
     static let acceptingAny: [String: String?] = [key: "made"]
 
     /// The entry of a store that accepts this identity only.
     static func values(for identity: Identity) -> [String: String?] { [key: identity.peerID.description] }
 
     /// Opens or creates the identity.
-    /// - Throws: `HexlistError` `identity` if it is missing beside a used store, or is not the one recorded there: for other machines this
-    ///   would be another peer, so the user has to decide.
+    /// - Throws: `HexlistError` `identity` if it is missing although the store was used, or if the store records another identity. With
+    ///   another identity this machine would be another peer, so the user has to decide.
     static func open(folder: String, store: HexStore) async throws -> Identity {
         if let found = try Identity.load(from: folder) {
             try await check(found, folder: folder, store: store)
@@ -34,8 +34,9 @@ enum OwnIdentity {
         return identity
     }
 
-    /// Compares an identity with the recorded one. If the store accepts any identity, it records this one now; if writing fails, the next
+    /// Checks that the store accepts an identity. If it accepts any identity, it records the given one; if that cannot be written, the next
     /// start does it.
+    /// - Throws: `HexlistError` `identity` if the store records another identity.
     private static func check(_ found: Identity, folder: String, store: HexStore) async throws {
         let kept = try await store.read { try $0.meta(key) }.flatMap { PeerID($0) }
         guard let kept else {

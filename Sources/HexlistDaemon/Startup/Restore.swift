@@ -6,11 +6,11 @@ import HexlistTransport
     import Glibc
 #endif
 
-/// Restores a backup while no daemon runs: `hexlistd --restore FILE`.
+/// Restores a backup while no daemon runs (`hexlistd --restore FILE`).
 ///
-/// Store and identity are created and checked in a subfolder of the state folder. Then the existing ones are moved aside, and the new ones
-/// are renamed into place. A crash before the renames changes nothing. After a crash during the renames no file is lost, and restoring
-/// again completes the work.
+/// Store and identity are created and checked in a subfolder of the state folder. Then the existing ones are moved to a separate folder,
+/// and the new ones are moved to their places, both with `rename`. A crash before the first `rename` changes nothing. After a later crash
+/// no file is lost, and restoring again completes the work.
 public struct Restore: Sendable, Equatable {
     /// Name of the identity file in a backup.
     static let identityName = Identity.fileName
@@ -21,6 +21,7 @@ public struct Restore: Sendable, Equatable {
     /// The folder to which the existing store, identity and files were moved; `nil` if there were none.
     public var aside: String?
 
+    /// Restores a backup into a state folder.
     /// - Throws: `HexlistError`: `badRequest`, `storeUnusable` or `identity` for an invalid or damaged backup, `alreadyRunning` if a daemon
     ///   uses the folder, `stateFolder`, `storageFull`.
     public static func run(_ backup: String, into folder: String) throws -> Restore {
@@ -44,7 +45,8 @@ public struct Restore: Sendable, Equatable {
         let identity = try Identity.restore(pem, in: making)
         let store = try HexStore(path: StateFolder.storePath(making))
         let inbox = try store.readSync { try $0.counts().inbox }
-        // A backup copies the identity first. If it was rotated before the store was copied, the store records another identity.
+        // A backup copies the identity before the store. If the identity was rotated in between, the store in the backup records another
+        // one.
         try store.setMetaSync(OwnIdentity.values(for: identity))
         try store.close()
 
@@ -67,16 +69,16 @@ public struct Restore: Sendable, Equatable {
             ]
     }
 
-    /// Names of the files in the state folder that a restore replaces.
+    /// The names of the files in the state folder that a restore replaces.
     private static let names = ["", "-wal", "-shm", "-journal"].map { StateFolder.storeName + $0 } + [Identity.fileName]
 
-    /// Names of the files moved aside, in this order. The identity comes first: without it, a folder with an interrupted restore is refused
-    /// (`StateFolderContents`), so a daemon cannot use the store without its WAL. The WAL comes before its store, so that another store
-    /// does not pick it up.
+    /// The names of the files and folders that are moved to the separate folder, in this order. The identity is first: after an interrupted
+    /// restore, a daemon refuses a folder without an identity (`StateFolderContents`), so it cannot use the store without its WAL. The WAL
+    /// precedes its store, so that it is never beside another store.
     static let namesMovedAside = [Identity.fileName] + names.filter { $0 != Identity.fileName }.reversed() + SetAsideFolder.fileFolders
 
     private static func moveAside(_ folder: String) throws -> String? {
-        // Symbolic links without a target are moved aside as well.
+        // Symbolic links without a target are moved too.
         let present = namesMovedAside.filter { StateFolderContents.exists("\(folder)/\($0)") }
         guard !present.isEmpty else { return nil }
         let aside = try SetAsideFolder.make(StateFolder.asidePrefix, in: folder)

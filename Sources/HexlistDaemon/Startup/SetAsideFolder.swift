@@ -5,14 +5,16 @@ import HexlistModel
     import Glibc
 #endif
 
-/// A subfolder of the state folder for replaced parts of an earlier state. Hexlist never deletes it.
+/// A subfolder of the state folder to which the replaced parts of an earlier state are moved. Hexlist never deletes it.
 enum SetAsideFolder {
-    /// The folders of offered copies, of kept files, and of files from devices whose hex is not stored yet. They are moved with their
-    /// store, because a daemon deletes files unknown to its store (`FilePool`).
+    /// The names of the folders of offered copies, of kept files, and of received files whose hex is not stored yet. They are moved
+    /// together with their store, because a daemon deletes files that its store does not know (`FilePool`).
     static let fileFolders = ["offers", "files", "arrivals"]
 
-    /// Creates a new folder.
-    /// - Parameter prefix: the beginning of its name; the time follows.
+    /// Creates a new folder, and returns its path.
+    /// - Parameters:
+    ///   - prefix: the beginning of its name, to which the current time is added.
+    ///   - folder: the state folder.
     static func make(_ prefix: String, in folder: String) throws -> String {
         let now = Timestamp(milliseconds: Int64(time(nil)) * 1_000).description
         let stamp = String(decoding: now.utf8.filter { ASCII.isDigit($0) || $0 == UInt8(ascii: "T") }.dropLast(3), as: UTF8.self)

@@ -6,14 +6,14 @@ import HexlistSystem
     import Glibc
 #endif
 
-/// The folder of the store and the identity. It is created with access for this user only, and locked while this value lives.
+/// The folder of the store and the identity. It is created with access for this user only, and is locked while this value exists.
 struct StateFolder {
     let path: String
     private let lock: LockFile
 
     /// Creates, checks and locks the folder.
-    /// - Parameter socket: the path of the local API's socket. It is recorded in the lock file, so that `hexlist` finds it in any
-    ///   environment.
+    /// - Parameter socket: the path of the API socket. It is recorded in the lock file, where `hexlist` finds it even if it runs with other
+    ///   environment variables.
     /// - Throws: `HexlistError` `stateFolder`, or `alreadyRunning` with the process id of the daemon that has the lock.
     init(path: String, socket: String? = nil) throws {
         try PrivateFolder.make(path)
@@ -34,20 +34,21 @@ struct StateFolder {
 
     var storePath: String { Self.storePath(path) }
 
-    /// Records the path of the local API's socket for `hexlist`.
+    /// Records the path of the API socket in the lock file, for `hexlist`.
     func record(socket: String) { lock.write(socket: HexlistPaths.absolute(socket)) }
 
     static let storeName = "hexlist.sqlite"
 
     static func storePath(_ folder: String) -> String { "\(folder)/\(storeName)" }
 
-    /// Name of the subfolder in which a restore creates store and identity, and prefixes of folders with an earlier state.
+    /// The name of the subfolder in which a restore creates store and identity, and the prefixes of the names of folders with an earlier
+    /// state.
     static let (restoringName, asidePrefix, beginAnewPrefix) = ("restoring", "before-restore-", "before-begin-anew-")
 
-    /// Path of the backup while it is made and sent.
+    /// Returns the path of the file in which a backup is made.
     static func backupPath(_ folder: String) -> String { "\(folder)/hexlist.backup.new" }
 
-    /// Removes a backup left over by a daemon that was killed.
+    /// Removes an incomplete backup of a daemon that was killed.
     static func removeBackup(_ folder: String) {
         for leftover in [backupPath(folder), backupPath(folder) + "-journal"] { unlink(leftover) }
     }
@@ -76,7 +77,9 @@ struct StateFolder {
 
 extension LockFile.Fault {
     /// Converts the fault to a `HexlistError` for the user.
-    /// - Parameter held: returns the error if another process has the lock.
+    /// - Parameters:
+    ///   - path: the path of the lock file.
+    ///   - held: returns the error if another process has the lock.
     func explained(at path: String, held: (LockFile.Holder) -> HexlistError) -> HexlistError {
         switch self {
         case .closed(let error):
@@ -97,9 +100,9 @@ extension LockFile.Holder {
     var words: String { pid.map { " (pid \($0))" } ?? "" }
 }
 
-/// Folders that only this user can access.
+/// Creates folders that only this user can access.
 enum PrivateFolder {
-    /// Creates the folder, and missing ones above it, with mode 0700.
+    /// Creates a folder, and its missing parent folders, with mode 0700. Does nothing if the folder exists.
     static func make(_ path: String) throws(HexlistError) {
         guard mkdir(path, 0o700) != 0 else { return }
         switch errno {

@@ -6,11 +6,11 @@ import HexlistTransport
     import Glibc
 #endif
 
-/// Checks the state folder at a start. A first start, which creates store and identity, is distinguished from a state with a missing part:
-/// an empty store in place of a lost one would hide the loss.
+/// Checks the state folder when the daemon starts. It distinguishes a first start, which creates store and identity, from a folder that has
+/// lost its store: a new, empty store would hide the loss.
 ///
-/// The first start creates the store, then the identity, then everything else. After an interrupted first start the folder is empty, or it
-/// has an unused store and no identity. A folder that has anything else but no store has lost its store.
+/// A first start creates the store, then the identity, then everything else. After an interrupted first start the folder is empty, or has
+/// an unused store and no identity. A folder without a store that has an identity or later files has therefore lost its store.
 enum StateFolderContents {
     /// Checks that no part is missing.
     /// - Throws: `HexlistError` `storeUnusable`, `identity` or `stateFolder` that names the missing part.
@@ -24,7 +24,7 @@ enum StateFolderContents {
     }
 
     /// Checks that no restore was interrupted.
-    /// - Throws: `HexlistError` `stateFolder` if one was, so that parts are in other folders.
+    /// - Throws: `HexlistError` `stateFolder` if a restore was interrupted while it moved files, so that some of them are in other folders.
     static func checkRestore(_ folder: String) throws {
         let isStoreHere = exists(StateFolder.storePath(folder))
         guard exists("\(folder)/\(StateFolder.restoringName)"), !isStoreHere || !exists("\(folder)/\(Identity.fileName)") else { return }
@@ -34,20 +34,21 @@ enum StateFolderContents {
             hint: "Restore again (`hexlist restore FILE`). The earlier files are in a folder \(StateFolder.asidePrefix)… beside it.")
     }
 
-    /// The name of an entry that shows that the folder had a store and an identity: made by a running daemon, a restore or `--begin-anew`.
+    /// Returns the name of an entry that shows that the folder had a store and an identity, because only a running daemon, a restore or
+    /// `--begin-anew` creates such an entry; `nil` if there is none.
     private static func trace(in folder: String) -> String? {
         let names = FolderNames.read(folder) ?? []
         let aside = names.filter { $0.hasPrefix(StateFolder.asidePrefix) || $0.hasPrefix(StateFolder.beginAnewPrefix) }.min()
         return ([Identity.fileName] + SetAsideFolder.fileFolders).first(where: names.contains) ?? aside
     }
 
-    /// Whether there is a file, a folder or a link, even a dangling one.
+    /// Whether there is a file, a folder or a symbolic link at a path. A dangling link counts too.
     static func exists(_ path: String) -> Bool {
         var info = stat()
         return lstat(path, &info) == 0
     }
 
-    /// The target of a symbolic link; `nil` if the path is not one.
+    /// Returns the target of a symbolic link; `nil` if the path is not a symbolic link.
     static func target(ofLink path: String) -> String? {
         var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
         let count = readlink(path, &buffer, buffer.count)

@@ -3,17 +3,17 @@ import HexlistStore
 import Logging
 import UnixSignals
 
-/// Opens the store at a start. While the disk is too full to create or migrate it, the daemon waits instead of failing: systemd gives up on
-/// a daemon that fails five times.
+/// Opens the store when the daemon starts. While the disk is too full to create or migrate the store, the daemon waits. It does not fail,
+/// because systemd does not restart a daemon that has failed five times.
 enum StoreOpening {
-    /// Polling interval: free space raises no event.
+    /// Interval of attempts to open the store. The system reports no event when space becomes free.
     private static let pause = Duration.seconds(2)
 
     /// Opens the store, or waits until that is possible.
     /// - Returns: `nil` after SIGTERM or SIGINT.
-    /// - Throws: the errors of `HexStore`, except `.storageFull`.
+    /// - Throws: the errors of `HexStore`, except `storageFull`.
     static func open(_ path: String, metrics: StoreMetrics, logger: Logger) async throws -> HexStore? {
-        // Signals are trapped before the first attempt, so that none is missed while waiting.
+        // Signals are trapped before the first attempt, so that none is lost before the wait begins.
         let signals = await UnixSignalsSequence(trapping: .sigterm, .sigint)
         do {
             return try HexStore(path: path, metrics: metrics)

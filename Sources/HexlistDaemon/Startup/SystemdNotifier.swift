@@ -17,8 +17,8 @@ struct SystemdNotifier: Sendable {
 
     init(environment: [String: String]) { socketPath = environment["NOTIFY_SOCKET"] }
 
-    /// Sends a state once: if the datagram is lost, systemd times out. `alive` is dropped if the queue of the socket is full; the other
-    /// states wait for space.
+    /// Sends a state once. If the datagram is lost, systemd times out. If the queue of the socket is full, `alive` is dropped; for other
+    /// states this blocks until there is space.
     func send(_ state: State) {
         guard let socketPath, socketPath.hasPrefix("/") || socketPath.hasPrefix("@") else { return }
         let descriptor = SystemSocket.open(AF_UNIX, .datagram)

@@ -4,7 +4,7 @@ import NIOCore
     import Glibc
 #endif
 
-/// Notifies systemd that an event loop is running (sd_watchdog_enabled(3)). If the loop hangs, systemd restarts the daemon.
+/// Notifies systemd regularly that an event loop is running (sd_watchdog_enabled(3)). If the loop hangs, systemd restarts the daemon.
 struct Watchdog: Sendable {
     private let interval: TimeAmount
     private let notifier: SystemdNotifier
@@ -18,7 +18,7 @@ struct Watchdog: Sendable {
         self.notifier = notifier
     }
 
-    /// Notifies systemd at once, then twice per watchdog interval, until the loop ends.
+    /// Notifies systemd immediately, then twice per watchdog interval of systemd, until the loop ends.
     func watch(_ loop: any EventLoop) {
         loop.scheduleRepeatedTask(initialDelay: .zero, delay: interval) { [notifier] _ in notifier.send(.alive) }
     }

@@ -3,16 +3,16 @@ import HexlistModel
 import HexlistTransport
 import NIOCore
 
-/// The sequence of requests for the title of one page: the first one, and one for each redirect. Performs no IO: the caller sends the
-/// requests.
+/// The sequence of requests for the title of one page: a request for its URL, and one for each redirect. Performs no IO: the caller sends
+/// the requests.
 struct TitleFetch: Sendable, Equatable {
     static let maximumRedirects = 5
 
     enum Result: Sendable, Equatable {
         case title(String)
-        /// The page has no title that can be used; another attempt would have the same result.
+        /// The page has no usable title. Another attempt would have the same result.
         case none
-        /// There was no usable response; a later attempt may have one.
+        /// There was no usable response. A later attempt may get one.
         case unavailable
     }
 
@@ -24,7 +24,7 @@ struct TitleFetch: Sendable, Equatable {
     private var target: WebTarget
     private var redirects = 0
 
-    /// - Returns: `nil` if the link does not lead to a web page.
+    /// - Returns: `nil` if the URL is not an unambiguous `http` or `https` URL.
     init?(_ url: String) {
         guard let target = WebTarget(url) else { return nil }
         self.target = target
@@ -55,14 +55,14 @@ struct TitleFetch: Sendable, Equatable {
     }
 }
 
-/// Reads the response to a request for a title, only as far as is needed for the title.
+/// Reads the response to a request for a title, up to the end of the title.
 struct TitleResponse: WebResponseReader {
     enum Kind: Sendable {
         case page(PageTitle)
         case redirect(String)
-        /// The response is not a page.
+        /// The response is neither a readable page nor a redirect.
         case other
-        /// The server cannot answer now.
+        /// The server reports a temporary problem, with a status such as 429 or 503.
         case unavailable
     }
 
@@ -73,7 +73,9 @@ struct TitleResponse: WebResponseReader {
             status: status, type: fields["Content-Type"], encoding: fields["Content-Encoding"], location: fields["Location"])
     }
 
-    /// - Parameter encoding: the compression, if any. A compressed page is not read; the request did not ask for compression.
+    /// - Parameter encoding: the value of `Content-Encoding`. A compressed page is not read, because the request did not ask for
+    ///   compression.
+    /// - Returns: whether to read the body.
     mutating func received(status: Int, type: String?, encoding: String?, location: String?) -> Bool {
         switch status {
         case 200..<300:
@@ -91,7 +93,7 @@ struct TitleResponse: WebResponseReader {
 
     mutating func received(body: ByteBufferView) -> Bool {
         guard case .page(var page) = kind else { return false }
-        kind = .other  // so that the bytes of the page are not copied
+        kind = .other  // releases the second reference to the page, so that `append` does not copy its bytes
         let isOpen = page.append(body)
         kind = .page(page)
         return isOpen

@@ -5,22 +5,22 @@ import Logging
 import NIOCore
 import ServiceLifecycle
 
-/// Reads the page titles of links that were added to My Hexlist without a description, and stores them as descriptions. Contacts only
-/// public addresses.
+/// Reads the titles of the pages of links that were added to My Hexlist without a description, and stores them as descriptions. Sends
+/// requests to allowed addresses only.
 struct TitleFetcher: ServiceLifecycle.Service {
-    /// Maximum number of titles that are read at once.
+    /// Maximum number of titles that are read at the same time.
     static let concurrency = 3
-    /// Number of waiting links that are taken from the store at once.
+    /// Maximum number of waiting links per read of the store.
     private static let batch = 60
 
     let store: HexStore
     let client: WebClient
     let signal: TitleSignal
-    /// Whether titles are read (`titles`).
+    /// Returns whether titles are to be read (the setting `titles`).
     let isOn: @Sendable () -> Bool
-    /// Whether an address may be contacted.
+    /// Returns whether requests may be sent to an address.
     var isAllowed: @Sendable (IPAddress) -> Bool = { $0.isPublic }
-    /// Maximum time for the requests for one title, without looking up names.
+    /// Maximum total time of the requests for one title, not including DNS look-ups.
     var time = TimeAmount.seconds(2)
     let logger: Logger
     /// Identifies this run of the daemon, which tries each link at most once.
@@ -64,7 +64,7 @@ struct TitleFetcher: ServiceLifecycle.Service {
         }
     }
 
-    /// Requests a page, and the pages to which it redirects.
+    /// Requests a page, follows its redirects, and returns the result of the search for its title.
     func result(of url: String) async -> TitleFetch.Result {
         guard var fetch = TitleFetch(url) else { return .none }
         var target = fetch.first
@@ -86,7 +86,7 @@ struct TitleFetcher: ServiceLifecycle.Service {
     }
 }
 
-/// Signals that links wait for their titles. One signal is pending from the start, for links of an earlier run.
+/// A signal that links wait for their titles. It is set at the start of the daemon, for links that waited when it stopped.
 final class TitleSignal: Sendable {
     let stream: AsyncStream<Void>
     private let continuation: AsyncStream<Void>.Continuation
