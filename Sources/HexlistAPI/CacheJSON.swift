@@ -55,7 +55,7 @@ public struct CacheSummary: JSONShape, Sendable, Equatable {
     }
 }
 
-/// The result of `POST /v1/cache/clear`: the number of deleted files, and their bytes.
+/// The result of `POST /v1/cache/clear`: the number of deleted files, and their total bytes.
 public struct CacheCleared: JSONShape, Sendable, Equatable {
     public var removed: Int
     public var bytes: Int64
@@ -69,7 +69,7 @@ public struct CacheCleared: JSONShape, Sendable, Equatable {
     }
 }
 
-/// The body of `POST /v1/cache/keep`.
+/// The body of `POST /v1/cache/keep`: the files of the cache that are to be kept until their hexes are deleted.
 public struct CacheKeepRequest: JSONShape, Sendable, Equatable {
     /// Names or paths of files in the cache.
     public var files: [String]
@@ -81,7 +81,7 @@ public struct CacheKeepRequest: JSONShape, Sendable, Equatable {
     public init(files: [String]) { self.files = files }
 }
 
-/// The reply to `POST /v1/cache/keep`.
+/// The reply to `POST /v1/cache/keep`: the files that are kept from now on.
 public struct CachedFiles: JSONShape, Sendable, Equatable {
     public var items: [CachedFile]
 

@@ -6,9 +6,9 @@ public struct ConfigurationJSON: JSONShape, Sendable, Equatable {
     public var file: String
     /// The error in the configuration file, because of which the daemon keeps using the previous configuration; `nil` if the file is valid.
     public var fault: String?
-    /// How to correct `fault`.
+    /// Advice on how to correct `fault`; `nil` if there is no error or no advice.
     public var hint: String?
-    /// All keys.
+    /// All keys of the configuration, with their values.
     public var items: [SettingJSON]
 
     public init(file: String, fault: String? = nil, hint: String? = nil, items: [SettingJSON]) {
@@ -30,7 +30,7 @@ public struct SettingJSON: JSONShape, Sendable, Equatable {
     /// The value in effect, in the format of the environment variable: lists are separated by commas.
     public var value: String
     public var source: Source
-    /// The line of the file that sets the key, from 1; `nil` if the value is from elsewhere.
+    /// The number of the line in the file that sets the key, from 1; `nil` if the value has another source.
     public var line: Int?
     /// The environment variable for the key.
     public var variable: String

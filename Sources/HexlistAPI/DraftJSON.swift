@@ -3,7 +3,7 @@ public import HexlistModel
 
 /// The body of `POST /v1/drafts`: files and folders of this machine that the user wants to send from the page.
 public struct DraftRequest: JSONShape, Sendable, Equatable {
-    /// Absolute paths.
+    /// The absolute paths of the files and folders.
     public var paths: [String]
 
     private enum CodingKeys: String, RequestKey {
@@ -31,7 +31,7 @@ public struct Draft: JSONShape, Sendable, Equatable {
 
 /// The body of `POST /v1/drafts/ID/offer`: the recipients of a draft.
 public struct DraftOfferRequest: JSONShape, Sendable, Equatable {
-    /// PEERs and `@GROUP`s.
+    /// The recipients, as PEER and `@GROUP` arguments.
     public var to: [String]
 
     private enum CodingKeys: String, RequestKey {

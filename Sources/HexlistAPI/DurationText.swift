@@ -2,7 +2,7 @@ import HexlistModel
 
 /// Parses durations as people write them: `10s`, `1.5m`, `250ms`, `2h`, or seconds as a bare number.
 public enum DurationText {
-    /// The number of seconds; `nil` for other text, and for values below zero or above a year.
+    /// Returns the number of seconds; `nil` if the text is not a duration, or if the duration is above 366 days.
     public static func seconds(_ text: String) -> Double? {
         let units: [(suffix: String, seconds: Double)] = [("ms", 0.001), ("s", 1), ("m", 60), ("h", 3_600), ("d", 86_400), ("", 1)]
         for unit in units where text.hasSuffix(unit.suffix) {

@@ -13,7 +13,7 @@ public struct EventJSON: JSONShape, Sendable, Equatable {
     @Inlined public var tag: PeerSummary?
     /// The id, on this machine, of the hex that the event is about.
     public var hex: Int64?
-    /// The subject of that hex; `nil` if the hex was deleted. Text of a peer: clean it before display.
+    /// The subject of the hex; `nil` if the hex was deleted. Text of a peer: clean it before display.
     public var subject: String?
     public var outboxID: Int64?
     public var data: JSONValue?

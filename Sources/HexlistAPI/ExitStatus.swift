@@ -4,15 +4,15 @@ public import HexlistModel
 public enum ExitStatus: Int32, Sendable, CaseIterable {
     case done = 0
     case failed = 1
-    /// Bad usage or input.
+    /// The command line or the input is invalid.
     case usage = 2
-    /// Accepted, but not delivered to all recipients: queued, or waiting for approval.
+    /// The hexes are accepted, but not delivered to all recipients yet: some are queued, or wait for approval.
     case pending = 3
-    /// Refused by a peer.
+    /// A peer refused the hex.
     case refused = 4
     /// The daemon is not running.
     case noDaemon = 5
-    /// Unknown peer or hex, or an ambiguous name.
+    /// A peer or hex is unknown, or the name of a peer is ambiguous.
     case notFound = 6
 
     public init(_ code: HexlistError.Code) {
@@ -27,7 +27,7 @@ public enum ExitStatus: Int32, Sendable, CaseIterable {
         }
     }
 
-    /// The exit status for the outcome of one send.
+    /// Makes the exit status for the outcome of one send.
     /// - Parameter wait: the outcome that the caller waited for.
     public init(outcome: OutboxState, wait: SendWait) {
         switch outcome {

@@ -5,7 +5,7 @@ public import HexlistModel
 public struct HexJSON: JSONShape, Sendable, Equatable {
     /// The id of the hex on this machine; other machines have their own ids.
     public var id: Int64
-    /// `inbox`, `held` or `mine`.
+    /// The location of the hex: `inbox`, `held` or `mine`.
     public var location: String
     /// The UUID and name of the sender, as the hex claims them without proof. Text of a peer: clean it before display.
     public var senderUUID: String

@@ -8,7 +8,7 @@
 public struct HexlistPaths: Sendable, Equatable {
     /// The folder of `hexlist.sqlite`, `identity.pem` and the lock file, with mode 0700.
     public var stateFolder: String
-    /// Whether the state folder was named by the user.
+    /// Whether the user named the state folder, with an option or a variable.
     public var stateFolderIsNamed: Bool
     public var configurationFile: String
     /// Whether the user named the configuration file, so that it has to exist.
@@ -16,15 +16,15 @@ public struct HexlistPaths: Sendable, Equatable {
     /// The path of the API socket of a daemon that is started in this environment. A running daemon records its path in the lock file
     /// (`lockName`).
     public var socket: String
-    /// Whether the socket path was named by the user.
+    /// Whether the user named the path of the socket, with an option or a variable.
     public var socketIsNamed: Bool
     /// The user's runtime folder (`XDG_RUNTIME_DIR`); `nil` if it is missing or belongs to another user, as after `su`.
     public var runtimeFolder: String?
-    /// `XDG_CONFIG_HOME`, or `~/.config`.
+    /// The folder for configuration files: `XDG_CONFIG_HOME`, or `~/.config`.
     public var configurationHome: String
-    /// `XDG_DATA_HOME`, or `~/.local/share`.
+    /// The folder for data of programs: `XDG_DATA_HOME`, or `~/.local/share`.
     public var dataHome: String
-    /// `XDG_CACHE_HOME`, or `~/.cache`.
+    /// The folder for caches: `XDG_CACHE_HOME`, or `~/.cache`.
     public var cacheHome: String
 
     /// - Parameters:
@@ -69,15 +69,15 @@ public struct HexlistPaths: Sendable, Equatable {
     /// The folder of hooks, in the same folder as the configuration file.
     public var hookFolder: String { HexlistPaths.join(HexlistPaths.folder(of: configurationFile), "hooks") }
 
-    /// The cache of fetched files. Each state folder has its own.
+    /// The folder of the cache of fetched files. Each state folder has its own cache.
     public var cacheFolder: String {
         HexlistPaths.join(stateFolderIsNamed ? stateFolder : cacheHome, stateFolderIsNamed ? "cache" : "hexlist")
     }
 
-    /// The file in the state folder that a running daemon keeps locked. It contains the process id and the socket path.
+    /// The name of the file in the state folder that a running daemon keeps locked. It contains the process id and the path of the socket.
     public static let lockName = "hexlistd.lock"
 
-    /// Whether a path is a folder of the user this process runs as.
+    /// Whether a path is a folder that belongs to the user of this process.
     public static func isOwnFolder(_ path: String) -> Bool {
         var status = stat()
         return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR && status.st_uid == geteuid()
@@ -95,7 +95,7 @@ public struct HexlistPaths: Sendable, Equatable {
         return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
     }
 
-    /// The absolute path; relative paths are resolved against the working directory.
+    /// Returns an absolute path. Relative paths are resolved against the working directory.
     public static func absolute(_ path: String) -> String {
         guard !path.hasPrefix("/"), let folder = getcwd(nil, 0) else { return path }
         defer { free(folder) }
@@ -104,13 +104,13 @@ public struct HexlistPaths: Sendable, Equatable {
 
     public static func join(_ folder: String, _ name: String) -> String { folder.hasSuffix("/") ? folder + name : "\(folder)/\(name)" }
 
-    /// The folder that contains `path`; `.` for a bare name.
+    /// Returns the folder that contains `path`; `.` for a path without a slash.
     public static func folder(of path: String) -> String {
         guard let slash = path.lastIndex(of: "/") else { return "." }
         return slash == path.startIndex ? "/" : String(path[..<slash])
     }
 
-    /// The home folder from the user database, for processes without a `HOME` of their own.
+    /// Returns the home folder of this user from the user database, which is used if `HOME` is missing or belongs to another user.
     public static func homeFolder() -> String {
         guard let entry = getpwuid(geteuid()), let home = entry.pointee.pw_dir else { return "/" }
         return String(cString: home)

@@ -57,7 +57,7 @@ public struct EquivalentLinkJSON: JSONShape, Sendable, Equatable {
 }
 
 public struct ImportProgress: JSONShape, Sendable, Equatable {
-    /// Number of processed hexes, and number of all hexes.
+    /// Number of hexes that were processed, and number of all hexes of the import.
     public var done: Int
     public var total: Int
 

@@ -36,13 +36,13 @@ public struct Invitation: JSONShape, Sendable, Equatable {
     public enum End: String, JSONWord, Sendable {
         /// The duration is over.
         case time
-        /// The user ended it.
+        /// The user ended the invitation.
         case user
         /// The invitation was for one hex, which arrived.
         case once
-        /// Too many wrong keys were tried.
+        /// Too many wrong keys were sent by browsers.
         case keys
-        /// hexlistd stopped.
+        /// The daemon stopped.
         case stopped
     }
 

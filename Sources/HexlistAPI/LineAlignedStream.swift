@@ -4,10 +4,10 @@
 public struct LineAlignedStream: Sendable {
     private let limit: Int
     private var rest: [UInt8] = []
-    /// The number of line ends passed on so far.
+    /// The number of line ends in the bytes added so far.
     public private(set) var lines = 0
 
-    /// - Parameter limit: maximum bytes buffered while waiting for a line end.
+    /// - Parameter limit: maximum number of bytes that are buffered until a line end arrives.
     public init(limit: Int) { self.limit = limit }
 
     /// Adds a chunk. Returns the bytes that can be sent now, possibly none.
@@ -31,7 +31,7 @@ public struct LineAlignedStream: Sendable {
         return rest.isEmpty && cut == piece.count ? piece : rest + piece[..<cut]
     }
 
-    /// Returns the last line if it has no line end.
+    /// Returns the bytes after the last line end, at the end of the stream; empty if there are none.
     public mutating func finish() -> [UInt8] {
         if !rest.isEmpty { lines += 1 }
         defer { rest = [] }

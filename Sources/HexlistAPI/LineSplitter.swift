@@ -8,7 +8,8 @@
 
 /// Splits a stream into lines as it arrives. Buffers at most one line, up to `limit` bytes of it.
 ///
-/// A line ends with `\n`; a `\r` before it is kept, since JSON allows trailing white space. The last line may have no line end.
+/// A line ends with `\n`. A `\r` before that is part of the line, because JSON allows white space at the end. The last line may have no
+/// line end.
 public struct LineSplitter: Sendable {
     /// Maximum bytes of a line.
     public let limit: Int
@@ -36,21 +37,21 @@ public struct LineSplitter: Sendable {
         add(bytes[start...])
     }
 
-    /// Returns the lines completed by these bytes, as `feed` passes them to its body.
+    /// Returns the lines that these bytes complete, with the same values that `feed` passes to its `body`.
     public mutating func lines(_ bytes: UnsafeRawBufferPointer) -> [(number: Int, line: [UInt8]?)] {
         var lines: [(number: Int, line: [UInt8]?)] = []
         feed(bytes) { lines.append(($0, $1)) }
         return lines
     }
 
-    /// Returns the last line if it has no line end.
+    /// Returns the last line, at the end of the stream, if it has no line end; otherwise an empty array.
     public mutating func lastLine() -> [(number: Int, line: [UInt8]?)] {
         var lines: [(number: Int, line: [UInt8]?)] = []
         finish { lines.append(($0, $1)) }
         return lines
     }
 
-    /// Calls `body` with the last line if it has no line end.
+    /// Calls `body` with the last line, at the end of the stream, if it has no line end.
     public mutating func finish(_ body: (_ number: Int, _ line: [UInt8]?) throws -> Void) rethrows {
         if isTooLong || !pending.isEmpty { try handOut(body) }
     }
@@ -75,7 +76,7 @@ public struct LineSplitter: Sendable {
 }
 
 extension UnsafeRawBufferPointer {
-    /// Returns the offset of the first `\n` from `start` on.
+    /// Returns the offset of the first `\n` at or after `start`; `nil` if there is none.
     func lineEnd(from start: Int) -> Int? {
         guard let base = baseAddress, start < count else { return nil }
         return memchr(base + start, Int32(UInt8(ascii: "\n")), count - start).map { base.distance(to: UnsafeRawPointer($0)) }

@@ -4,12 +4,12 @@ public import HexlistModel
 public enum LocalAPI {
     /// Version of the API, as in its paths `/v1/…`. Additions to paths and JSON do not change it.
     public static let version = 1
-    /// Header of every reply: `<api version> <app version>`.
+    /// Name of a header of every reply. Its value is `<api version> <app version>`.
     public static let versionHeader = "hexlist-version"
     public static let jsonType = "application/json"
     /// Name of the service with this machine's own shares.
     public static let ownService = "shares"
-    /// Prefix that distinguishes an rclone remote from a peer, or from the own shares, of the same name.
+    /// Prefix for the name of an rclone remote, which distinguishes it from a peer or the own shares with the same name.
     public static let remotePrefix = "rclone."
     public static let eventStreamType = "text/event-stream"
     public static let bulkType = "application/x-ndjson"

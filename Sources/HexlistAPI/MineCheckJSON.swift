@@ -27,7 +27,7 @@ public enum LinkCheckReason: String, Sendable, CaseIterable {
     case serverFault
     /// No address of the host was found. The name may not exist, or there may be no connection to the Internet.
     case noAddress
-    /// No connection, or no response.
+    /// No connection to the host was possible, or it sent no response.
     case unreachable
     case timeout
     /// The certificate is not valid, or the TLS handshake failed.
@@ -108,7 +108,7 @@ public struct MineCheckResult: JSONShape, Sendable, Equatable {
         self.unmarked = unmarked
     }
 
-    /// Number of links of the check.
+    /// Number of all links of the check.
     public var links: Int { reachable + dead + unclear + skipped }
 }
 

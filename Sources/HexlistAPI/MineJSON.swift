@@ -1,6 +1,6 @@
 public import HexlistJSON
 
-/// The body of `PATCH /v1/mine/{id}`. Missing members stay unchanged.
+/// The body of `PATCH /v1/mine/{id}`: the changes of a hex of My Hexlist. A missing member stays unchanged.
 public struct MineEditRequest: JSONShape, Sendable, Equatable {
     public var description: String?
     public var color: String?
@@ -26,11 +26,11 @@ public struct LinkEdit: JSONShape, Sendable, Equatable {
     /// The current number of the link, from 1; `nil` for a new link. Members of an existing link that are missing in the request keep their
     /// values, and so do its unknown members.
     public var from: Int?
-    /// Required for a new link.
+    /// The new URL; required for a new link.
     public var url: String?
     public var linkDescription: String?
     public var service: String?
-    /// The new list of tags.
+    /// The new list of tags of the link.
     public var tags: [String]?
     /// Whether the daemon reads the title of the linked page for a new link without a description; `nil` means yes. The page of `hexlist
     /// web` sends `false` for a moved link, because the link may be from a peer.

@@ -3,9 +3,9 @@ import HexlistModel
 
 /// The body of `POST /v1/offers`: files and folders to offer to peers.
 public struct OfferRequest: JSONShape, Sendable, Equatable {
-    /// Absolute paths; empty if `hex` is given.
+    /// The absolute paths of the files and folders; empty if `hex` is given.
     @EmptyIfMissing public var paths: [String]
-    /// PEER and `@GROUP` arguments; empty if `toAll` is set.
+    /// The recipients, as PEER and `@GROUP` arguments; empty if `toAll` is set.
     @EmptyIfMissing public var to: [String]
     /// Whether to offer the files to all trusted peers.
     public var toAll: Bool?
@@ -50,7 +50,7 @@ public struct SkippedEntries: JSONShape, Sendable, Equatable {
     /// Entries with names that begin with a dot.
     @LeftOutEmpty public var hidden: Int
     @LeftOutEmpty public var links: Int
-    /// Devices, pipes and sockets.
+    /// Entries that are devices, pipes or sockets.
     @LeftOutEmpty public var special: Int
     /// Entries with names that are not UTF-8.
     @LeftOutEmpty public var names: Int
@@ -80,7 +80,7 @@ public struct SkippedEntries: JSONShape, Sendable, Equatable {
         self.paths = paths
     }
 
-    /// The causes as one line: `2 hidden, 1 without read permission (not read: a/secret.txt)`. Paths are cleaned for display.
+    /// The numbers and causes as one line: `2 hidden, 1 without read permission (not read: /a/secret.txt)`. Paths are cleaned for display.
     public var text: String {
         let parts: [(Int, String)] = [
             (hidden, "hidden"), (links, links == 1 ? "symlink" : "symlinks"),

@@ -1,6 +1,6 @@
 public import HexlistJSON
 
-/// The files that an outbox row offers to its peer.
+/// The state and the counts of the files that an outbox row offers to its peer.
 public struct OutboxFiles: JSONShape, Sendable, Equatable {
     public enum State: String, CaseIterable, Sendable {
         /// The peer can fetch the files, once it has the hex.

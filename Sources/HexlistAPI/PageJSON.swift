@@ -29,7 +29,7 @@ public struct PageOverview: JSONShape, Sendable, Equatable {
     /// Number of hexes at the top level of My Hexlist.
     public var mine: Int
     @OutboxCounts public var outbox: [OutboxState: Int]
-    /// Number of the newest event; 0 before the first.
+    /// The number of the newest event of the event log; 0 before the first event.
     public var lastEvent: Int64
     /// The LocalSend devices that want to send files and wait for the user's answer; `nil` if there are none.
     public var uploadRequests: [UploadRequestView]?
@@ -70,9 +70,9 @@ public struct PageSecret: JSONShape, Sendable, Equatable {
     public init(secret: String) { self.secret = secret }
 }
 
-/// The reply to `POST /session`.
+/// The reply to `POST /session`: the keys of the new page.
 public struct PageSession: JSONShape, Sendable, Equatable {
-    /// The token of all further requests, sent as `Authorization: Bearer TOKEN`.
+    /// The token that authorises all further requests of the page, sent as `Authorization: Bearer TOKEN`.
     public var token: String
     /// The secret with which the page starts a new session after a reload.
     public var reload: String

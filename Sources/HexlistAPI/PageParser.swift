@@ -2,14 +2,14 @@ public import HexlistJSON
 
 /// Incremental parser of a page of a list, `{"items":[…],"next":…}`. Buffers the incomplete item only.
 public struct PageParser: Sendable {
-    /// Maximum bytes of an item, and of the page without its items.
+    /// Maximum bytes of an item, and maximum bytes of the page without its items.
     private let limit: Int
     private var depth = 0
     private var isInString = false
     private var isEscaped = false
     private var isInItems = false
     private var item: [UInt8] = []
-    /// The page without its items.
+    /// The bytes of the page without its items.
     private var frame: [UInt8] = []
 
     /// - Parameter limit: maximum bytes of an item; the default is far above the largest possible one.

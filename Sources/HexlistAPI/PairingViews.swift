@@ -17,7 +17,7 @@ public struct PairingOverview: JSONShape, Sendable, Equatable {
     }
 }
 
-/// One pairing.
+/// One pairing of this machine with a peer, running or ended.
 public struct PairingView: JSONShape, Sendable, Equatable {
     public enum Role: String, Sendable {
         /// Whether this machine sent the pairing request (`asking`) or received it (`asked`).
@@ -65,13 +65,13 @@ public struct PairingView: JSONShape, Sendable, Equatable {
     /// The alias, or the name the peer gives itself. Text of a peer: clean it before display.
     public var name: String
     public var alias: String?
-    /// `nil` from an older daemon.
+    /// The trust in the peer; `nil` from an older daemon.
     public var trust: ForwardCompatibleEnum<Trust>?
     /// The fingerprint of the peer's key; `nil` before there is a session.
     public var fingerprint: Fingerprint?
     public var role: ForwardCompatibleEnum<Role>
     public var state: State
-    /// The six digits, while `comparing` and `confirmed`.
+    /// The six digits; set in the states `comparing` and `confirmed`.
     public var digits: String?
     /// The reason why the pairing ended without success, as a code; otherwise `nil`.
     public var reason: ForwardCompatibleEnum<Reason>?
@@ -121,7 +121,7 @@ public struct PairingRequest: JSONShape, Sendable, Equatable {
 
 /// The body of `POST /v1/pairings/{peer}/confirm`: the digits read on the other screen.
 public struct PairingConfirmation: JSONShape, Sendable, Equatable {
-    /// Six decimal digits. Different digits mean no.
+    /// Six decimal digits. If they differ from those of this machine, they count as the answer no.
     public var digits: String
     /// The id of the pairing shown to the user. If it is outdated, the digits are not counted as a failure.
     public var id: Int?

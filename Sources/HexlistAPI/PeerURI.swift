@@ -48,7 +48,7 @@ package struct PeerURI: Equatable {
     package var text: String {
         var members = name.isEmpty ? [] : ["name=\(PercentEncoding.encode(name))"]
         members += addresses.map { address in
-            // Brackets and colons stay unescaped for readability; only % must be escaped.
+            // Brackets and colons are not escaped, for readability. Only % has to be escaped.
             "address=" + address.split(separator: "%", omittingEmptySubsequences: false).joined(separator: "%25")
         }
         return Self.start + fingerprint.description + (members.isEmpty ? "" : "?" + members.joined(separator: "&"))

@@ -21,7 +21,7 @@ public struct PeerView: JSONShape, Sendable, Equatable {
     /// The reason for the state, in one line of text.
     public var why: String?
     public var trust: ForwardCompatibleEnum<Trust>
-    /// The fingerprint of the key, proven in a session; `nil` if the peer was never verified.
+    /// The fingerprint of the key that the peer proved in a session; `nil` if the peer was never verified.
     public var fingerprint: Fingerprint?
     public var version: String?
     public var boot: BootNonce?
@@ -40,7 +40,7 @@ public struct PeerView: JSONShape, Sendable, Equatable {
     public var fetchedToday: Int64?
     /// The destination of automatically fetched files; `nil` if no files are fetched, or if they are fetched into the cache.
     public var fetchTo: ForwardCompatibleEnum<PeerFetchTarget>?
-    /// Maximum number of links of a hex that are opened in the browser when it arrives; `nil` for none.
+    /// Maximum number of links that are opened in the browser when a hex of the peer arrives; `nil` if none are.
     public var openLinks: Int?
     /// The routes that may be used for the peer: `none`, or their names separated by spaces; `nil` for any.
     public var routes: String?

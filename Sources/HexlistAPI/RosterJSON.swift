@@ -3,14 +3,14 @@ public import HexlistJSON
 /// One peer of a roster (the trust list): a line in the reply to `GET /v1/roster` and in the body of `POST /v1/roster`.
 public struct RosterPeer: JSONShape, Sendable, Equatable {
     public var uuid: String
-    /// `localsend` for a device with LocalSend; `nil` for a Hexlist peer.
+    /// The kind of the peer: `localsend` for a LocalSend device; `nil` for a Hexlist peer.
     public var kind: String?
     /// The fingerprint, as 64 hexadecimal digits. The UUID is derived from it.
     public var fingerprint: String
     /// The name the peer gives itself. Text of a peer: clean it before display.
     public var name: String
     public var alias: String?
-    /// `trusted`, `blocked` or `stranger`.
+    /// The trust in the peer: `trusted`, `blocked` or `stranger`.
     public var trust: String
     /// The addresses at which the peer was reached, as `host:port`.
     @LeftOutEmpty public var addresses: [String]

@@ -59,7 +59,7 @@ public struct RouteWaiting: JSONShape, Sendable, Equatable {
 
 /// The number of envelopes that were removed for one reason.
 public struct RouteDropped: JSONShape, Sendable, Equatable {
-    /// `noEnvelope`, `notMine`, `otherKey`, `damaged`, `malformed`, `stranger`, `blocked`, `forged`, `early` or `late`.
+    /// The reason: `noEnvelope`, `notMine`, `otherKey`, `damaged`, `malformed`, `stranger`, `blocked`, `forged`, `early` or `late`.
     public var reason: String
     public var count: Int
 

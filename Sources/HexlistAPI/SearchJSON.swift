@@ -7,7 +7,7 @@ public struct MatchJSON: JSONShape, Sendable, Equatable {
     public var field: String
     /// The number of the link in which the match is, from 1; `nil` for texts of the hex.
     public var link: Int?
-    /// The text before the match, the match, and the text after it, shortened.
+    /// The text before the match (shortened), the match, and the text after the match (shortened).
     public var before: String
     public var found: String
     public var after: String
@@ -57,7 +57,7 @@ public struct EarlierLinkJSON: JSONShape, Sendable, Equatable {
     public var label: PeerDisplayName? { peer.map { PeerDisplayName($0, tag) } }
 }
 
-/// One link in the reply to `GET /v1/links`.
+/// One link in the reply to `GET /v1/links`, with data about its hex.
 public struct ListedLinkJSON: JSONShape, Sendable, Equatable {
     public var url: String
     public var linkDescription: String

@@ -3,9 +3,9 @@ public import HexlistModel
 
 /// The kinds of content services.
 public enum ServiceKind: String, JSONWord, Sendable {
-    /// The folders that this machine shares.
+    /// The service with the folders that this machine shares.
     case own
-    /// The folders that a trusted peer shares with this machine.
+    /// The service with the folders that a trusted peer shares with this machine.
     case peer
     /// A remote of rclone.
     case rclone
@@ -44,7 +44,7 @@ public enum FileKind: String, JSONWord, Sendable {
 
 /// A file or a folder in a folder of a service.
 public struct FileEntry: JSONShape, Sendable, Equatable {
-    /// Text of a peer: clean it before display.
+    /// The name of the entry. Text of a peer: clean it before display.
     public var name: String
     public var kind: ForwardCompatibleEnum<FileKind>
     /// Size in bytes; `nil` for a folder, and if unknown.
@@ -66,7 +66,7 @@ public struct FilePage: JSONShape, Sendable, Equatable {
     public var items: [FileEntry]
     /// The value of `after=` for the next page; `null` at the end.
     @NullIfNone public var next: String?
-    /// Number of entries left out because their names are not UTF-8.
+    /// Number of entries that are left out, because their names are not UTF-8.
     @EmptyIfMissing public var leftOut: Int
 
     public init(items: [FileEntry], next: String? = nil, leftOut: Int = 0) {
@@ -106,7 +106,7 @@ public struct LinkReply: JSONShape, Sendable, Equatable {
     public var url: String?
     /// The name of the web service, for the member `service` of a LinkJM with this link.
     public var service: String?
-    /// The error: its code, a message and a hint.
+    /// The error because of which there is no link: its code, a message and advice; `nil` if there was none.
     public var code: String?
     public var message: String?
     public var hint: String?

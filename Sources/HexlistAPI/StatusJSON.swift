@@ -21,17 +21,17 @@ public struct StatusJSON: JSONShape, Sendable, Equatable {
     /// Number of verified peers.
     public var peers: Int
     public var ghosts: Int
-    /// Hexes in the inbox; `nil` from an older daemon.
+    /// Number of hexes in the inbox; `nil` from an older daemon.
     public var inbox: Int?
     public var unread: Int
     public var held: Int
     /// Number of outbox rows in each state, including states without rows.
     @OutboxCounts public var outbox: [OutboxState: Int]
     public var storeBytes: Int64
-    /// The reason why the store cannot be written at the moment. Until it can be written, incoming hexes are refused, and their senders
-    /// retry.
+    /// The reason why the store cannot be written at the moment; `nil` if it can. Until it can be written, incoming hexes are refused, and
+    /// their senders retry.
     public var storeFault: String?
-    /// The error in the current configuration file, because of which the daemon keeps using the previous configuration.
+    /// The error in the configuration file, because of which the daemon keeps using the previous configuration; `nil` if the file is valid.
     public var configurationFault: String?
     /// Hooks that cannot run, and hooks whose last run failed.
     @LeftOutEmpty public var hookFaults: [HookFault]
@@ -40,7 +40,7 @@ public struct StatusJSON: JSONShape, Sendable, Equatable {
     public var stateFolder: String
     /// The state of the search index; `nil` from an older daemon.
     public var search: SearchState?
-    /// LocalSend; `nil` from an older daemon.
+    /// The state of LocalSend; `nil` from an older daemon.
     public var localSend: LocalSendStatus?
     /// Number of drop tokens. While there are any, the peer port also answers plain HTTP. `nil` from an older daemon.
     public var drops: Int?
@@ -131,7 +131,7 @@ public struct LocalSendStatus: JSONShape, Sendable, Equatable {
     public var port: Int?
     /// The reason why the port is not 53317 or why no port could be bound; `nil` if neither applies.
     public var reason: String?
-    /// The SHA-256 of this machine's certificate, its identity for devices.
+    /// The SHA-256 of this machine's certificate, by which LocalSend devices identify this machine.
     public var fingerprint: Fingerprint?
     /// The interfaces on which announcements are sent and received.
     @LeftOutEmpty public var interfaces: [String]
@@ -167,7 +167,7 @@ public struct DomainStatus: JSONShape, Sendable, Equatable {
 
 /// Whether this machine alone uses its identity.
 public struct IdentityJSON: JSONShape, Sendable, Equatable {
-    /// Unknown states of a newer daemon become `own`.
+    /// The state of the identity. An unknown state of a newer daemon becomes `own`.
     public enum State: String, Sendable {
         case own
         /// The state folder was last used on another machine.

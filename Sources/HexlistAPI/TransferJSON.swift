@@ -23,8 +23,8 @@ public struct TransferView: JSONShape, Sendable, Equatable {
     public var file: String
     public var folder: String
     public var state: ForwardCompatibleEnum<TransferStage>
-    /// The condition that the transfer waits for: `turn` (a free slot), `peer` (it is away), `link` (the connection was lost), `disk` (it is
-    /// full) or `source` (it failed, and is retried soon); `nil` if it does not wait.
+    /// The condition that the transfer waits for: `turn` (a free slot), `peer` (it is away), `link` (the connection was lost), `disk` (it
+    /// is full) or `source` (it failed, and is retried soon); `nil` if it does not wait.
     public var waitingFor: String?
     /// The time of the next attempt.
     public var until: Timestamp?
@@ -64,7 +64,7 @@ public struct TransferView: JSONShape, Sendable, Equatable {
 /// The body of `POST /v1/transfers`: the files of a hex to fetch, or a file or folder of a service.
 public struct TransferRequest: JSONShape, Sendable, Equatable {
     public var hex: Int64?
-    /// Numbers of the hex's links, from 1. `nil` for all links, including those of the hexes inside, whose files go into subfolders.
+    /// The numbers of the hex's links to fetch, from 1; `nil` for all links, also those of inner hexes, whose files get into subfolders.
     public var links: [Int]?
     /// Whether to create a folder named after the hex for its files, if more than one of them is outside of its inner hexes.
     public var folder: Bool?
@@ -111,7 +111,7 @@ public struct TransferRequest: JSONShape, Sendable, Equatable {
     }
 }
 
-/// The reply to `POST /v1/transfers`.
+/// The reply to `POST /v1/transfers`: the new transfers, and the files for which there is none.
 public struct TransferStart: JSONShape, Sendable, Equatable {
     /// The first and last id of the new transfers, which are consecutive. If no transfer is new, the ids of existing transfers; `nil` if
     /// there are none of them either.
@@ -136,7 +136,7 @@ public struct TransferStart: JSONShape, Sendable, Equatable {
     }
 }
 
-/// Totals of several transfers.
+/// The numbers of several transfers by state, and their total bytes.
 public struct TransferSummary: JSONShape, Sendable, Equatable {
     public var done = 0
     public var failed = 0

@@ -1,6 +1,6 @@
 import HexlistModel
 
-/// The query of a URL, in order. A name may occur several times.
+/// The parameters in the query of a URL, in order. A name may occur several times.
 public struct URLQuery: Sendable, Equatable {
     public struct Item: Sendable, Equatable {
         public var name: String
@@ -11,7 +11,7 @@ public struct URLQuery: Sendable, Equatable {
 
     public init() {}
 
-    /// Parses a query; `nil` if an escape is malformed or not UTF-8. `+` is not decoded as a space.
+    /// Parses a query; `nil` if a percent-escape is malformed, or if a decoded text is not UTF-8. `+` is not decoded as a space.
     public init?(parsing text: some StringProtocol) {
         for part in Array(text.utf8).split(separator: UInt8(ascii: "&")) {
             let end = part.firstIndex(of: UInt8(ascii: "=")) ?? part.endIndex

@@ -13,7 +13,7 @@ public struct UploadRequestView: JSONShape, Sendable, Equatable {
     public var files: Int
     /// Total bytes of all files, as announced by the device.
     public var size: Int64
-    /// The names of the first files, with their folders. Derived from text of a peer.
+    /// The names of the first files, with their folders; at most `nameLimit`. Derived from text of a peer: clean them before display.
     public var names: [String]
     /// The time at which the request is refused if the user has not answered.
     public var until: Timestamp

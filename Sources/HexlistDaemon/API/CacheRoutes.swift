@@ -3,11 +3,11 @@ import HexlistModel
 import HexlistNode
 import Hummingbird
 
-/// `/v1/cache`: cached and kept files.
+/// `/v1/cache`: lists, counts and deletes cached files, and keeps some of them.
 struct CacheRoutes: Sendable {
     let api: APIContext
 
-    /// Maximum number of files in a request.
+    /// Maximum number of files that one request keeps.
     private static let files = 1_000
 
     func add(to router: Router<BasicRequestContext>) {

@@ -82,7 +82,7 @@ private struct EventSource: StreamSource {
         let (page, oldest, newest) = try await node.store.read {
             (try $0.eventPage(since: since, limit: Self.batch, of: types), try $0.oldestEvent(), try $0.counts().lastEvent)
         }
-        // A client slower than the retention of events gets an error and has to restart.
+        // If a client reads so slowly that its next event was deleted, it gets an error, and has to begin again.
         guard oldest <= since + 1 else { throw HexlistError(.gone, "Events after \(since) are no longer stored.") }
         last = page.next ?? max(since, newest)
         let messages = try await EventJSON.of(page.items, node).map {

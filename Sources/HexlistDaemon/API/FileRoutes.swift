@@ -11,7 +11,7 @@ import NIOCore
 struct FileRoutes: Sendable {
     let api: APIContext
 
-    /// Maximum number of paths in a request.
+    /// Maximum number of paths in an offer.
     private static let paths = 10_000
     private static let progressPause = Duration.milliseconds(300)
 

@@ -9,7 +9,7 @@ struct InvitationRoutes: Sendable {
     let api: APIContext
 
     private static let defaultSeconds = 600
-    /// Maximum number of paths in a request.
+    /// Maximum number of paths in an invitation.
     private static let paths = 1_000
 
     func add(to router: Router<BasicRequestContext>) {

@@ -24,7 +24,7 @@ enum LocalServer {
         api: APIContext, settings: Settings.API, socket: String, group: any EventLoopGroup,
         onRunning: @escaping @Sendable () async -> Void
     ) -> some ServiceLifecycle.Service {
-        // Drops informational messages: those of Hummingbird are not constant strings.
+        // Informational messages of Hummingbird are dropped, because they are not constant strings.
         var logger = api.logger
         logger.logLevel = max(logger.logLevel, .notice)
         let responder = router(api).buildResponder()

@@ -19,7 +19,7 @@ struct LoopbackServer: Sendable {
     func run(
         until ended: AsyncStream<Void>, onEnd: @escaping @Sendable () -> Void = {}, onOpen: @escaping @Sendable (any Channel) async -> Void
     ) async throws {
-        // Drops informational messages: those of Hummingbird are not constant strings.
+        // Informational messages of Hummingbird are dropped, because they are not constant strings.
         var logger = api.logger
         logger.logLevel = max(logger.logLevel, .notice)
         let server = Server(

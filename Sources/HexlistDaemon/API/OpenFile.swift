@@ -4,7 +4,7 @@ import NIOCore
     import Glibc
 #endif
 
-/// A file that is read sequentially, and closed on deinit.
+/// A file that is read sequentially, and closed when this object is deinitialised.
 final class OpenFile: Sendable {
     let bytes: Int
     private let descriptor: CInt

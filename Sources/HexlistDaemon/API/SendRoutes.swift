@@ -100,7 +100,7 @@ struct SendRoutes: Sendable {
         return trusted
     }
 
-    /// The values of the parameter `files`.
+    /// The values of the parameter `files`. `offered` adds delivered rows to the list whose files the peer has not fetched yet.
     private enum WantedFiles: String, CaseIterable {
         case offered
     }

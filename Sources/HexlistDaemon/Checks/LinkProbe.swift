@@ -12,7 +12,7 @@ struct LinkProbe: Sendable, Equatable {
         case dead(status: Int)
         /// The check did not show whether the page exists. Many servers refuse requests of programs, and failures may be temporary.
         case unclear(LinkCheckReason, status: Int?)
-        /// The link has no page that may be requested.
+        /// The page was not requested, because the link is not one of the web, or its host is in an own network.
         case skipped(LinkCheckReason)
     }
 

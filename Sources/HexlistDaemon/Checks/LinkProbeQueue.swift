@@ -47,7 +47,7 @@ struct LinkProbeQueue {
     mutating func add(_ entry: Entry, now: Instant) -> LinkCheckReason? {
         let name = entry.probe.target.host
         if let reason = hosts[name]?.closed { return reason }
-        hosts[name, default: Host(readyAt: now)].waiting.append(entry)  // in place, because a host may have many
+        hosts[name, default: Host(readyAt: now)].waiting.append(entry)  // appends in place, because a host may have many probes
         count += 1
         return nil
     }

@@ -35,7 +35,7 @@ struct Doctor: Sendable {
         var steps = [await store(), room(facts), identity(facts), Self.configuration(inForce)]
         if let step = Self.hooks(api.hooks.all, running: api.hooks.running) { steps.append(step) }
         steps += await routes()
-        // An unknown peer is reported at once: its report does not wait for dial-backs.
+        // If no peer matches the argument, the report does not wait until peers accept requests to dial back.
         let mayWait = if let peer { await isThere(peer) } else { true }
         steps += await network(facts, waits: mayWait)
         if let peer { steps += await self.peer(peer) }

@@ -8,7 +8,7 @@ import HexlistTransfers
 import Hummingbird
 import NIOCore
 
-/// The content of a drop.
+/// The content of a drop: its text and its received files.
 struct DropContent: Sendable {
     var text = ""
     var files: [GuestHex.File] = []
@@ -110,7 +110,7 @@ struct DropReceiver: Sendable {
     ) async throws {
         try checkLength(request)
         var fields = DropFields()
-        /// The field whose value is being read; `nil` in a file.
+        /// The form field whose value is being read; `nil` while a file is being read.
         var field: (name: String, value: [UInt8])?
         do {
             var parser = try MultipartParser(boundary: boundary)

@@ -54,7 +54,7 @@ struct MultipartParser {
         case .preamble, .body:
             let isBody = state == .body
             let found = find(delimiter, from: position)
-            // The end of the buffer may be the beginning of a delimiter.
+            // The end of the buffer may be the beginning of a delimiter, so it is processed with the next bytes.
             let end = found ?? max(position, buffer.count - delimiter.count + 1)
             if isBody, end > position { events.append(.bytes(Array(buffer[position..<end]))) }
             position = end

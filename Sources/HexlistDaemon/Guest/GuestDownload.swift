@@ -6,7 +6,7 @@ import NIOCore
 /// The content of a file that a guest downloads. It is read in chunks, until the invitation ends. Only one request uses it, and reads one
 /// chunk at a time.
 final class GuestDownload: @unchecked Sendable {
-    /// Bytes of a chunk.
+    /// Maximum bytes of a chunk.
     private static let chunk: Int64 = 512 << 10
 
     private let file: OfferedFile

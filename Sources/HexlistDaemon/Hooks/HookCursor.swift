@@ -12,7 +12,7 @@ struct HookCursor: Equatable, Sendable {
 
     /// The decision after a failed run of the hook.
     enum RetryDecision: Equatable, Sendable {
-        /// Run the hook again for this event.
+        /// The hook has to run again for the event, after this time.
         case retry(after: Duration)
         case giveUp
     }

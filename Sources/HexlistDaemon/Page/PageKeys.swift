@@ -15,7 +15,7 @@ struct PageKeys {
     /// replaces the page without an event stream that has been idle longest.
     static let maximumSecrets = 8
     static let maximumPages = 16
-    /// Maximum number of event streams. Browsers open six connections per origin, and a page needs one for its requests.
+    /// Maximum number of event streams. Browsers open at most six connections to the listener, and some of them are needed for requests.
     static let maximumStreams = 4
 
     private struct Page {

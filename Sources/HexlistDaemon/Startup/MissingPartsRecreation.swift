@@ -21,7 +21,7 @@ public struct MissingPartsRecreation: Sendable, Equatable {
     public static func run(in folder: String) throws -> MissingPartsRecreation {
         umask(0o077)
         let state = try StateFolder(path: folder)
-        defer { withExtendedLifetime(state) {} }  // keeps the lock
+        defer { withExtendedLifetime(state) {} }  // holds the lock of the folder
         // A dangling symbolic link counts as a missing store. `HexStore` refuses to create a file in place of the link.
         let hasNewStore = access(state.storePath, F_OK) != 0
         let kept = try Identity.load(from: state.path)

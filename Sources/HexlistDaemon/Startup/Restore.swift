@@ -55,7 +55,7 @@ public struct Restore: Sendable, Equatable {
             try SetAsideFolder.move("\(making)/\(name)", to: "\(state.path)/\(name)")
         }
         SetAsideFolder.synchronize(state.path)
-        withExtendedLifetime(state) {}  // keeps the lock
+        withExtendedLifetime(state) {}  // holds the lock of the folder
         return Restore(peer: identity.peerID, inbox: Int(clamping: inbox), aside: aside)
     }
 

@@ -7,7 +7,7 @@ import { app } from './main.js';
 
 /** Maximum number of open transfers in a `transfers` event; equals `PageSource.maximumTransfers` of the daemon. */
 const eventLimit = 100;
-/** The last known state of the transfers this page has seen, by the URL of the file. */
+/** The last known states of transfers, by the URL of the file. */
 const transfers = new Map();
 /** Ids of transfers that were started for a single file. */
 const singles = new Set();
@@ -98,7 +98,7 @@ export function transfersChanged(items) {
   for (const item of items) transfers.set(item.url, item);
   for (const item of items) if (isAutomatic(item)) automatic.add(item.id);
   refreshTransfers();
-  // Short transfers may have begun and ended since the last event.
+  // Short transfers of the shown hex may have begun and ended since the last event.
   if (shown && savesFrom(shown.peerUUID) && !fileURLs(shown).some((url) => transfers.has(url))) readTransfers(shown);
 }
 

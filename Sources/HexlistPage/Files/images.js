@@ -5,7 +5,7 @@ import { call, faultOf } from './api.js';
 const side = 256;
 /** Maximum number of pixels of an image. Decoding takes four bytes of memory for each pixel. */
 const largestImage = 64e6;
-/** Maximum number of thumbnails that are kept. */
+/** Maximum number of thumbnails in memory. A further one replaces the oldest. */
 const keptThumbnails = 300;
 /** The thumbnails of received images, by the id of the transfer; null for an image that cannot be decoded. */
 const canvases = new Map();
