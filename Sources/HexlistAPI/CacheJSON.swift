@@ -9,7 +9,7 @@ public struct CachedFile: JSONShape, Sendable, Equatable {
     public var size: Int64
     /// The SHA-256 digest of the file, as 64 hexadecimal digits.
     public var sha256: String
-    /// Whether the file is kept until its hex is deleted.
+    /// Whether the file is a kept file, which stays until its hex is deleted.
     public var kept: Bool
     /// The hex for which the file was last fetched. The hex may be deleted.
     public var hex: Int64?

@@ -73,7 +73,7 @@ public struct TransferRequest: JSONShape, Sendable, Equatable {
     public var path: String?
     /// The absolute path of the destination folder; required unless `cache` or `keep` is set.
     public var to: String?
-    /// Whether to fetch into the cache, and whether to keep the files until the hex is deleted.
+    /// Whether to fetch into the cache (`cache`), and whether the files are to stay until the hex is deleted (`keep`).
     public var cache: Bool?
     public var keep: Bool?
     /// The umask for new files and folders, usually that of the caller, as a decimal number; defaults to 18 (octal 022).
@@ -142,7 +142,7 @@ public struct TransferSummary: JSONShape, Sendable, Equatable {
     public var failed = 0
     public var cancelled = 0
     public var running = 0
-    /// Number of transfers that are about to run: they wait only for a slot, or for a short pause.
+    /// Number of transfers that will run soon, because they wait only for a free slot or for the end of a short pause.
     public var soon = 0
     /// Number of transfers that wait for a peer, the connection to it, disk space, or a retry.
     public var waiting = 0

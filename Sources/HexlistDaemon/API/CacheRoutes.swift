@@ -3,11 +3,11 @@ import HexlistModel
 import HexlistNode
 import Hummingbird
 
-/// `/v1/cache`: lists, counts and deletes cached files, and keeps some of them.
+/// `/v1/cache`: lists, counts and deletes the files of the cache, and marks some of them as kept.
 struct CacheRoutes: Sendable {
     let api: APIContext
 
-    /// Maximum number of files that one request keeps.
+    /// Maximum number of files that one request marks as kept.
     private static let files = 1_000
 
     func add(to router: Router<BasicRequestContext>) {

@@ -18,7 +18,7 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
     /// Time limit for an idle connection, for the head of a request, for its body, and for the rest of a body after the reply.
     private let time: TimeAmount
     private let limits: Limits
-    /// Maximum bytes of the current body.
+    /// Maximum bytes of the body that is being received.
     private var maximumBody = 0
     private var bodyBytes = 0
     private var timer: Scheduled<Void>?

@@ -12,7 +12,7 @@ struct LinkProbe: Sendable, Equatable {
         case dead(status: Int)
         /// The check did not show whether the page exists. Many servers refuse requests of programs, and failures may be temporary.
         case unclear(LinkCheckReason, status: Int?)
-        /// The page was not requested, because the link is not one of the web, or its host is in an own network.
+        /// The page was not requested, because the link is not an `http` or `https` URL, or its host is in a network of this machine.
         case skipped(LinkCheckReason)
     }
 

@@ -11,7 +11,7 @@ struct MineLinkSource: Sendable {
 
     private enum Rest {
         case links([Link])
-        /// All links of My Hexlist after a cursor of `linkPage`.
+        /// All links of My Hexlist after this cursor of `StoreReader.linkPage`; `nil` for the beginning.
         case all(after: Int64?)
     }
 

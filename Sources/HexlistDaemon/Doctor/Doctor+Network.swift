@@ -288,7 +288,7 @@ extension Doctor {
         return Self.reachable(facts.status.port, tries, dialledIn: facts.dialledIn.first.map { ($0.name, $0.address, $0.age) })
     }
 
-    /// Maximum age of an inbound session that counts as proof. After an older one, the firewall may have changed.
+    /// Maximum age of an inbound session that proves that the port is reachable. Since an older session, the firewall may have changed.
     private static let dialledInCounts: Duration = .seconds(600)
 
     /// Makes the step `reachable`.

@@ -37,8 +37,8 @@ struct ParameterizedField {
         return String(decoding: word.drop(while: isSpace).reversed().drop(while: isSpace).reversed(), as: UTF8.self)
     }
 
-    /// Reads a quoted text. A backslash before another character than a quote or a backslash is part of the text, because browsers do not
-    /// escape it.
+    /// Reads a quoted text. A backslash escapes a quote or a backslash. Before any other character it is part of the text, because browsers
+    /// do not escape other characters.
     private static func quoted(_ rest: inout ArraySlice<UInt8>) -> String {
         var text: [UInt8] = []
         rest = rest.dropFirst()

@@ -12,7 +12,7 @@ import Hummingbird
 import Logging
 import NIOCore
 
-/// Answers the plain HTTP requests of guests on the peer port: for the page and its downloads, and with the guests' files and hexes.
+/// Answers the plain HTTP requests of guests on the peer port. It serves the page and downloads, and receives the guests' files and hexes.
 struct GuestResponder: Sendable {
     let api: APIContext
 

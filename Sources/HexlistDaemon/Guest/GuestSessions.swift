@@ -333,7 +333,7 @@ final class GuestSessions: Sendable {
     }
 }
 
-/// Keys, tokens and tickets of guests: 128 random bits each, in base64url.
+/// Makes and hashes the keys, tokens and tickets of guests: 128 random bits each, in base64url.
 enum GuestKey {
     /// Number of characters of a key.
     static let length = 22

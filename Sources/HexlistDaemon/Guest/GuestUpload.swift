@@ -22,7 +22,7 @@ final class GuestUpload: Sendable {
     private let part: PartFile
     private let state: Mutex<State>
 
-    /// Creates the partial file. An empty file is complete at once.
+    /// Creates the partial file. A file of 0 bytes is complete immediately.
     /// - Parameters:
     ///   - session: an id of this file, from letters and digits, which names its folder in the `ArrivalFolder`.
     ///   - modified: the modification time in milliseconds since 1970.

@@ -1,6 +1,6 @@
 // Sends requests to the local API. `token` authorises them, and `proof` is compared to recognise the daemon. Both are kept in memory only.
 let token = '', proof = '';
-// Whether the event stream is connected. Requests wait for that, at most 3 s: if the daemon ended, another program may have its port.
+// Whether the event stream is connected. Requests wait up to 3 s until it is: if the daemon has ended, another program may use its port.
 let isConnected = true;
 /** `resolve` functions of the requests that wait for the event stream. */
 const waiting = [];

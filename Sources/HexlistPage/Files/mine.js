@@ -171,7 +171,7 @@ export class MineView extends View {
     show();
   }
 
-  /** Asks which links to check, and checks whether their pages still exist. */
+  /** Asks the user whether to check all links or those of the selected hex, and starts the check. */
   checkDialog() {
     const selected = this.list.item()?.node;
     const scope = allOr(selected);
