@@ -5,7 +5,7 @@ extension RangeReplaceableCollection<UInt8> {
 }
 
 extension Collection<UInt8> {
-    /// The number whose big-endian bytes these are.
+    /// Decodes an unsigned integer from all bytes, most significant byte first. Leading bytes that do not fit into `Number` are lost.
     func bigEndian<Number: FixedWidthInteger & UnsignedInteger>(as type: Number.Type = Number.self) -> Number {
         reduce(0) { $0 << 8 | Number($1) }
     }

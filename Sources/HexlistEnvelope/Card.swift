@@ -5,7 +5,8 @@ public import HexlistModel
 ///
 ///     | HXC1 | SubjectPublicKeyInfo, 91 | serial: UInt32 | sealing key, 1 216 | signature, 64 |
 ///
-/// Envelopes to the peer are sealed with the sealing key of its card. A card creates no trust.
+/// Sizes in bytes. Envelopes to the peer are sealed with the sealing key of its card. Having a card of a peer does not make the peer
+/// trusted.
 public struct Card: Sendable, Equatable {
     public static let byteCount = 1_379
     static let magic = Array("HXC1".utf8)
@@ -18,15 +19,15 @@ public struct Card: Sendable, Equatable {
 
     public let bytes: [UInt8]
 
-    /// Checks the form only: size, magic and the kind of the identity key; `nil` if one of them is wrong.
+    /// Reads a card. Checks size, magic and the type of the identity key, but not the signature; `nil` if one of them is wrong.
     public init?(bytes: some Collection<UInt8>) {
         guard bytes.count == Self.byteCount else { return nil }
         self.bytes = Array(bytes)
         guard self.bytes.starts(with: Self.magic), keyInfo.starts(with: Self.keyInfoPrefix) else { return nil }
     }
 
-    /// A new card.
-    /// - Parameter serial: of several valid cards of a peer, the one with the greatest serial applies.
+    /// Creates and signs a card.
+    /// - Parameter serial: the version of the card. If a peer has several valid cards, the one with the greatest serial is used.
     /// - Throws: an error of the signer.
     public init(of signer: IdentitySigner, sealingKey: SealingPrivateKey, serial: UInt32 = 1) throws {
         var bytes = Self.magic + signer.keyInfo
@@ -47,7 +48,8 @@ public struct Card: Sendable, Equatable {
     /// Whether the identity key signed the card.
     public var isSignatureValid: Bool { isValid(signature: bytes[1_315...], of: Self.signedBytes(bytes[..<1_315])) }
 
-    /// Whether two cards are equal except for their signatures. A signature of the same bytes is different each time.
+    /// Whether two cards are equal except for their signatures. Signing the same bytes again gives another signature, so bytes cannot be
+    /// compared.
     public func hasKeys(of other: Card) -> Bool { bytes[..<1_315] == other.bytes[..<1_315] }
 
     /// Whether the card's identity key signed a message.

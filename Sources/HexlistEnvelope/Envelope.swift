@@ -11,21 +11,21 @@ import HexlistModel
 ///
 ///     | HXE1 | recipient's UUID, 16 | hash of its sealing key, 8 | encapsulated key, 1 120 | ciphertext and tag |
 ///
-/// Its bytes reveal the recipient and the padded size, but not the sender or the number of hexes.
+/// Sizes in bytes. The envelope reveals the recipient and the padded size of the letter, but not the sender or the number of hexes.
 public struct Envelope: Sendable, Equatable {
     static let magic = Array("HXE1".utf8)
     static let headerBytes = 28
     static let encapsulatedKeyBytes = 1_120
     static let tagBytes = 16
     static let overhead = headerBytes + encapsulatedKeyBytes + tagBytes
-    /// The sizes of envelopes in bytes. Input of any other size is not an envelope.
+    /// The valid sizes of an envelope, in bytes.
     public static let sizes = Letter.plaintextSizes.lowerBound + overhead...Letter.plaintextSizes.upperBound + overhead
 
-    /// The first 16 bytes of the encapsulated key's SHA-256, different for each envelope.
+    /// Identifies an envelope: the first 16 bytes of the SHA-256 of its encapsulated key, which is random.
     public struct ID: Hashable, Sendable, CustomStringConvertible {
         public let bytes: [UInt8]
 
-        /// Reads 32 hexadecimal digits in either letter case.
+        /// Parses 32 hexadecimal digits in either letter case.
         public init?(_ text: some StringProtocol) {
             guard let bytes = Hexadecimal.decode(text), bytes.count == 16 else { return nil }
             self.bytes = bytes
@@ -42,7 +42,7 @@ public struct Envelope: Sendable, Equatable {
     public let bytes: [UInt8]
     public let id: ID
 
-    /// Checks size and magic; `nil` if one of them is wrong.
+    /// Reads an envelope without decrypting it; `nil` if its size or magic is wrong.
     public init?(bytes: [UInt8]) {
         guard Self.sizes.contains(bytes.count), bytes.starts(with: Self.magic) else { return nil }
         self.bytes = bytes
@@ -50,7 +50,7 @@ public struct Envelope: Sendable, Equatable {
     }
 
     /// Seals a letter.
-    /// - Parameter recipient: the card of a trusted key, whose signature was checked.
+    /// - Parameter recipient: the recipient's card. The caller has checked its signature, and that its key is trusted.
     /// - Throws: an error of the cryptographic library; none is known for valid keys.
     init(sealing plaintext: [UInt8], for recipient: Card) throws {
         var bytes = Self.magic + recipient.fingerprint.peerID.uuid.bytes + SealingPrivateKey.hash(of: recipient.sealingKey)
@@ -66,7 +66,7 @@ public struct Envelope: Sendable, Equatable {
     var recipient: ArraySlice<UInt8> { bytes[4..<20] }
     var sealingKeyHash: ArraySlice<UInt8> { bytes[20..<28] }
 
-    /// Decrypts the letter; `nil` if a byte of the envelope was altered, or it was sealed with another key.
+    /// Decrypts the letter; `nil` if the envelope was altered, or was sealed with another key.
     func plaintext(openedBy key: SealingPrivateKey) -> [UInt8]? {
         let ciphertext = Self.headerBytes + Self.encapsulatedKeyBytes
         let header = Array(bytes[..<Self.headerBytes])

@@ -3,7 +3,7 @@ import HexlistModel
 /// The name of an envelope's file in a mailbox folder: `<time, 12 digits>-<id, 32 digits>.hxe`, hexadecimal in upper case.
 public struct EnvelopeFileName: Hashable, Sendable, CustomStringConvertible {
     private static let suffix = ".hxe"
-    /// The greatest time of 12 digits, in the year 10889.
+    /// The greatest time that fits into 12 hexadecimal digits, in the year 10889.
     private static let latest: Int64 = 0xFFFF_FFFF_FFFF
 
     /// Milliseconds since 1970 at which the envelope was posted.
@@ -15,7 +15,7 @@ public struct EnvelopeFileName: Hashable, Sendable, CustomStringConvertible {
         self.id = id
     }
 
-    /// Reads exactly this form; `nil` for any other name.
+    /// Parses the name of an envelope's file; `nil` for any other name.
     public init?(_ text: String) {
         guard text.utf8.count == 12 + 1 + 32 + 4 else { return nil }
         let parts = text.dropLast(Self.suffix.count).split(separator: "-", omittingEmptySubsequences: false)

@@ -2,10 +2,10 @@ public import HexlistModel
 
 /// Opens envelopes for one peer and checks them (Docs/Protocol.md, "Opening").
 public struct EnvelopeOpener: Sendable {
-    /// Milliseconds by which a letter's time may be ahead of the recipient's clock.
+    /// Maximum time by which the signing time of a letter may be ahead of the recipient's clock, in milliseconds: one day.
     static let maximumLead: UInt64 = 86_400_000
-    /// Maximum age of a letter in milliseconds, which limits replay. A hex that is replayed within this time is recognised by its message
-    /// id.
+    /// Maximum age of a letter in milliseconds: 30 days. It limits replays. If a letter is replayed within 30 days, the message ids of its
+    /// hexes show that they were received before.
     static let maximumAge: UInt64 = 30 * 86_400_000
 
     private let key: SealingPrivateKey
@@ -20,8 +20,8 @@ public struct EnvelopeOpener: Sendable {
     /// Opens an envelope. The first check that fails determines the thrown fault.
     /// - Parameters:
     ///   - now: milliseconds since 1970.
-    ///   - trust: the trust in a key. Called at most once, before any signature is checked, and not for the recipient's own key, which may
-    ///     send a test letter to itself.
+    ///   - trust: returns the trust in a key. Called at most once, before signatures are checked. Not called for the recipient's own key,
+    ///     because a machine may send a test letter to itself.
     /// - Throws: `EnvelopeFault`.
     public func open(_ bytes: [UInt8], now: Int64, trust: (Fingerprint) -> Trust) throws(EnvelopeFault) -> Letter {
         guard let envelope = Envelope(bytes: bytes) else { throw EnvelopeFault(.noEnvelope) }
@@ -31,7 +31,7 @@ public struct EnvelopeOpener: Sendable {
         return try letter(plaintext[...], now: now, trust: trust)
     }
 
-    /// Reads and checks a decrypted letter.
+    /// Parses a decrypted letter, and checks its form, sender, signatures and time.
     func letter(_ plaintext: ArraySlice<UInt8>, now: Int64, trust: (Fingerprint) -> Trust) throws(EnvelopeFault) -> Letter {
         guard plaintext.count >= Letter.headBytes, let card = Card(bytes: plaintext.prefix(Card.byteCount)) else {
             throw EnvelopeFault(.malformed)
@@ -88,12 +88,13 @@ public struct EnvelopeFault: Error, Sendable, Equatable {
         /// Signed more than 30 days ago.
         case late
 
-        /// Whether the file may be complete later.
+        /// Whether the envelope may be valid later, because its file may still be incomplete.
         public var mayBeIncomplete: Bool { self == .noEnvelope || self == .damaged }
     }
 
     public var reason: Reason
-    /// The fingerprint of the letter's card; `nil` if the checks did not get that far. Proved only for `early` and `late`.
+    /// The fingerprint of the letter's card; `nil` if no card was read. Its signatures were verified only with `early` and `late`, so with
+    /// other reasons the sender is a claim.
     public var sender: Fingerprint?
     /// With `early`, the milliseconds by which the letter's time is ahead of the recipient's clock; otherwise 0.
     public var lead: UInt64

@@ -14,7 +14,7 @@ public struct Letter: Sendable, Equatable {
     public var signedAt: UInt64
     /// The boot nonce of the sender's daemon process that signed the letter.
     public var boot: BootNonce
-    /// The bodies of the frames. Frame k, counted from 1, has the number k in the receipt.
+    /// The bodies of the frames. The receipt refers to a frame by its position, counted from 1.
     public var frames: [[UInt8]]
 
     public var sender: Fingerprint { card.fingerprint }
@@ -23,7 +23,7 @@ public struct Letter: Sendable, Equatable {
     /// - Parameters:
     ///   - frames: the bodies of the frames; with their length prefixes at most `maximumPayloadBytes` together.
     ///   - card: the sender's own card.
-    ///   - recipient: the card of a trusted key, whose signature was checked.
+    ///   - recipient: the recipient's card. The caller has checked its signature, and that its key is trusted.
     /// - Throws: `LetterTooLong`, or an error of the signer.
     public static func seal(
         _ frames: [[UInt8]], at time: UInt64, boot: BootNonce, card: Card, signer: IdentitySigner, for recipient: Card
@@ -43,13 +43,14 @@ public struct Letter: Sendable, Equatable {
         return try Envelope(sealing: plaintext, for: recipient)
     }
 
-    /// The size of the plaintext with padding.
+    /// The size of the plaintext of a letter with padding, in bytes.
+    /// - Parameter payload: bytes of all frames with their length prefixes.
     static func plaintextSize(payload: Int) -> Int {
         max(plaintextSizes.lowerBound, Padme.paddedLength(of: headBytes + payload))
     }
 
-    /// Maximum bytes of all frames of a letter, with the four bytes of each frame's length, for envelopes of a limited size.
-    /// - Parameter bytes: the maximum size of the envelope; greater ones than `Envelope.sizes` count as their end.
+    /// Maximum bytes of all frames of a letter, with the four bytes of each frame's length, if the size of envelopes is limited.
+    /// - Parameter bytes: the maximum size of the envelope. The upper bound of `Envelope.sizes` applies as well.
     public static func maximumPayloadBytes(inEnvelopeOf bytes: Int) -> Int {
         var (fitting, tooLong) = (0, maximumPayloadBytes + 1)
         // The padded size grows with the payload, so the limit is found by bisection.
@@ -85,8 +86,8 @@ public struct Letter: Sendable, Equatable {
         return frames
     }
 
-    /// The bytes that a letter's signature covers. They include the recipient, so that the recipient cannot seal the letter again for
-    /// another peer.
+    /// The bytes that a letter's signature covers. They include the recipient, so the recipient cannot pass the letter on to another peer
+    /// as addressed to that peer.
     static func signedBytes(
         from sender: Fingerprint, to recipient: Fingerprint, at time: UInt64, boot: BootNonce, payload: ArraySlice<UInt8>
     ) -> [UInt8] {

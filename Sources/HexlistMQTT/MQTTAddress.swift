@@ -1,7 +1,7 @@
 import HexlistModel
 
-/// The address and the settings of a broker: `mqtts://[USER@]HOST[:PORT][?ca=FILE&password=FILE&id=TEXT&max=BYTES]`, or `mqtt://` without
-/// encryption to a loopback address.
+/// The address and the settings of a broker: `mqtts://[USER@]HOST[:PORT][?ca=FILE&password=FILE&id=TEXT&max=BYTES]`. With `mqtt://`, which
+/// is allowed for loopback addresses only, the connection is not encrypted.
 public struct MQTTAddress: Sendable, Equatable {
     public var isEncrypted: Bool
     /// A host name or a numeric address (IPv6 without brackets).
@@ -9,18 +9,18 @@ public struct MQTTAddress: Sendable, Equatable {
     public var port: Int
     /// The user to log in as; `nil` to log in with this machine's certificate.
     public var user: String?
-    /// The file with the password, mode 0600.
+    /// The path of the file with the password, mode 0600.
     public var passwordFile: String?
-    /// The file with the certificates that the broker's certificate is checked against, as PEM; `nil` for those of the system.
+    /// The path of a PEM file with the certificates that may sign the broker's certificate; `nil` for those of the system.
     public var caFile: String?
     /// The client id; `nil` for this machine's UUID.
     public var clientID: String?
     /// The largest envelope that the broker accepts, in bytes.
     public var maximumBytes: Int?
-    /// The configured text.
+    /// The text from the configuration.
     public let text: String
 
-    /// Parses the configured text; `nil` if it is malformed.
+    /// Parses the text from the configuration; `nil` if it is malformed.
     public init?(_ text: String) {
         guard text.utf8.count <= 4_096, let scheme = ["mqtts://", "mqtt://"].first(where: { text.utf8.starts(with: $0.utf8) }) else {
             return nil
@@ -30,7 +30,7 @@ public struct MQTTAddress: Sendable, Equatable {
         let parts = text.dropFirst(scheme.count).split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
         var place = parts[0]
         if let at = place.lastIndex(of: "@") {
-            // A password has its own file; here it would be shown as a part of the user name.
+            // A password in the address is refused, because the address is shown. The password has its own file.
             guard !place[..<at].contains(":"), let user = PercentEncoding.decode(place[..<at]), !user.isEmpty else { return nil }
             self.user = user
             place = place[place.index(after: at)...]
@@ -54,15 +54,15 @@ public struct MQTTAddress: Sendable, Equatable {
         guard isEncrypted || Self.isLoopback(host), isEncrypted || caFile == nil, user != nil || passwordFile == nil else { return nil }
     }
 
-    /// The smallest permitted value of `max`. Envelopes of this size have room for a receipt.
+    /// The smallest permitted value of `max`, in bytes. An envelope of this size has room for a receipt.
     private static let smallestMaximum = 8_192
 
-    /// The address without the members after `?`, for messages.
+    /// The address without its query, to be shown in messages.
     public var place: String {
         "\(isEncrypted ? "mqtts" : "mqtt")://\(user.map { PercentEncoding.encode($0) + "@" } ?? "")\(HostPort.text(host, port))"
     }
 
-    /// Whether the host is a numeric loopback address. Names do not count, because they may resolve differently later.
+    /// Whether the host is a numeric loopback address. Host names do not count, because they may resolve to another address later.
     static func isLoopback(_ host: String) -> Bool {
         IPAddress(host)?.isLoopback ?? false
     }

@@ -11,21 +11,23 @@ import NIOTLS
 
 /// Connects to a broker, and carries out the actions of an `MQTTSession` on this connection.
 ///
-/// Confined to its event loop; that makes it `Sendable`. Callbacks come on this loop.
+/// Every member is used on `eventLoop` only; that makes the class `Sendable`. Callbacks are called on this loop.
 package final class MQTTConnection: @unchecked Sendable {
     package typealias Instant = ContinuousClock.Instant
 
     package enum Event: Sendable {
         case ready
         case received(id: UInt16?, topic: String, payload: [UInt8])
-        /// A message that is too long for an envelope was acknowledged.
+        /// A message that is too long for an envelope arrived; it was acknowledged without being read.
         case skipped
+        /// The broker acknowledged the publish with this number.
         case accepted(Int)
+        /// The broker did not acknowledge the publish with this number in time.
         case expired(Int)
-        /// The connection ended; the last event.
+        /// The connection ended. This is the last event.
         /// - Parameters:
-        ///   - inFlight: the numbers of the publishes that were sent without an answer.
-        ///   - unsent: those that were not sent.
+        ///   - inFlight: the numbers of the publishes that were sent but not acknowledged.
+        ///   - unsent: the numbers of the publishes that were not sent.
         case ended(MQTTFault, inFlight: [Int], unsent: [Int])
     }
 
@@ -35,17 +37,17 @@ package final class MQTTConnection: @unchecked Sendable {
     private var channel: (any Channel)?
     /// `nil` until the TLS handshake is complete.
     private var handler: MQTTHandler?
-    /// Whether packets that were read together are being handled. Their answers are flushed together.
+    /// Whether packets that arrived in one read are being handled. Their replies are flushed together.
     private var isInBatch = false
     private var timer: Scheduled<Void>?
     private var isEnded = false
-    /// The time of the login; `nil` before.
+    /// The time of the successful login; `nil` before it.
     package private(set) var loggedInAt: Instant?
 
-    /// Begins to connect.
+    /// Starts connecting. `onEvent` is called until `Event.ended`.
     /// - Parameters:
     ///   - tls: `nil` for a connection without encryption.
-    ///   - connectTime: the maximum time for TCP and TLS together.
+    ///   - connectTime: the timeout for TCP and TLS together.
     package init(
         to address: MQTTAddress, tls: BrokerTLS?, session: MQTTSession, on eventLoop: any EventLoop,
         connectTime: TimeAmount = .seconds(30), onEvent: @escaping @Sendable (Event) -> Void
@@ -68,24 +70,25 @@ package final class MQTTConnection: @unchecked Sendable {
         bootstrap.connect(host: address.host, port: address.port).whenComplete { result in
             switch result {
             case .success(let channel) where self.isEnded: channel.close(promise: nil)
-            case .success(let channel): self.channel = channel  // TLS follows
+            case .success(let channel): self.channel = channel  // the TLS handshake follows
             case .failure(let error): self.end(.failed(Self.text(of: error)))
             }
         }
     }
 
-    /// Whether the socket is not read at the moment.
+    /// Whether reading from the socket is paused.
     private var isReadingPaused = false
 
-    /// Notifies the connection whether the owner has no room for another message. While it has none, the socket is read only if an answer
-    /// of the broker is awaited. The owner may leave messages that arrive meanwhile unacknowledged; the broker sends them again on the next
-    /// connection.
+    /// Sets whether the owner has no room for more messages. If so, the socket is read only while a reply of the broker is awaited. The
+    /// owner need not acknowledge messages that arrive meanwhile: the broker sends them again on the next connection.
     package func setFull(_ isFull: Bool) {
         guard session.isFull != isFull else { return }
         session.isFull = isFull
         updateReading()
     }
 
+    /// Publishes a message with QoS 1 now, or when the window has room.
+    /// - Parameter number: identifies the publish in the events `accepted`, `expired` and `ended`.
     package func publish(_ payload: [UInt8], to topic: String, number: Int) {
         perform(session.publish(payload, to: topic, number: number, now: .now))
     }
@@ -101,13 +104,14 @@ package final class MQTTConnection: @unchecked Sendable {
 
     // MARK: Channel
 
+    /// Begins the session, after the TLS handshake if there is one.
     fileprivate func opened(_ channel: any Channel, _ handler: MQTTHandler) {
         guard !isEnded else { return channel.close(promise: nil) }
         (self.channel, self.handler) = (channel, handler)
         perform(session.begin(now: .now))
     }
 
-    /// Whether the next packet may be handled.
+    /// Whether another packet may be handled now.
     fileprivate var reads: Bool { !isEnded && !session.isReadingPaused }
 
     fileprivate func received(_ packet: MQTTPacket) {
@@ -118,7 +122,7 @@ package final class MQTTConnection: @unchecked Sendable {
         perform(actions)
     }
 
-    /// Handles packets that were read together.
+    /// Handles the packets of one read, and flushes the replies to them together.
     fileprivate func batch(_ body: () -> Void) {
         isInBatch = true
         body()
@@ -137,7 +141,8 @@ package final class MQTTConnection: @unchecked Sendable {
         guard !isEnded, !isInBatch, session.isReadingPaused != isReadingPaused else { return }
         isReadingPaused.toggle()
         try? channel?.syncOptions?.setOption(.autoRead, value: !isReadingPaused)
-        // Packets that were read before the pause. In the next tick, because the owner may be handling another event.
+        // Handles packets that arrived before the pause. This happens in the next tick, because the owner may be in the middle of another
+        // event.
         if !isReadingPaused { eventLoop.execute { [weak self] in self?.handler?.handlePackets() } }
     }
 
@@ -189,7 +194,7 @@ package final class MQTTConnection: @unchecked Sendable {
     private static func text(of error: any Error) -> String {
         switch error {
         case let error as NIOConnectionError:
-            // Each address has its own error; the last one is usually the clearest.
+            // If the host has several addresses, each one has its own error; the last one is usually the clearest.
             error.connectionErrors.last.map { text(of: $0.error) } ?? "its name cannot be resolved"
         case let error as IOError where error.errnoCode == ECONNREFUSED: "connection refused"
         case let error as IOError: String(cString: strerror(error.errnoCode))
@@ -228,8 +233,8 @@ private final class MQTTHandler: ChannelInboundHandler {
         handlePackets()
     }
 
-    /// Passes on the packets that have arrived. While reading is paused, they stay in the decoder. It then gets only the bytes that were
-    /// read together with the last ones, at most about 100 KiB.
+    /// Handles the packets that have arrived. While reading is paused, packets stay in the decoder. Its buffer does not grow meanwhile,
+    /// except by the bytes of the last read: at most about 100 KiB.
     func handlePackets() {
         connection.batch {
             do {
@@ -251,7 +256,7 @@ private final class MQTTHandler: ChannelInboundHandler {
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
-        // A broker that closes without an orderly end of TLS.
+        // The broker closed the connection without an orderly end of TLS.
         if let error = error as? NIOSSLError, case .uncleanShutdown = error { return connection.end(.closed) }
         if let error = error as? IOError, error.errnoCode == ECONNRESET { return connection.end(.closed) }
         connection.failed(error)

@@ -4,7 +4,7 @@ package enum MQTTFault: Error, Equatable, Sendable {
     case refused(UInt8)
     /// The broker refused the subscription to this machine's mailbox.
     case notSubscribed
-    /// The broker sent bytes that are not a packet of MQTT 3.1.1 which a client may receive.
+    /// The broker sent bytes that are not a packet of MQTT 3.1.1, or a packet that the session does not permit at that moment.
     case malformed
     /// The broker did not answer in time.
     case silent
@@ -13,7 +13,7 @@ package enum MQTTFault: Error, Equatable, Sendable {
     /// The connection, its TLS handshake, or a file of the configuration failed.
     case failed(String)
 
-    /// The text of `RouteFault`.
+    /// The message for the user, shown as the error of the route.
     package var text: String {
         switch self {
         case .refused(4), .refused(5): "the broker refused the login"

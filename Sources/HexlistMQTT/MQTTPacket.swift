@@ -11,18 +11,18 @@ package enum MQTTPacket: Equatable, Sendable {
     case connectAcknowledgement(code: UInt8)
     case subscribeAcknowledgement(id: UInt16, codes: [UInt8])
     case pingResponse
-    /// A publish that is too long for an envelope. Its payload was not kept.
+    /// A received publish that is too long for an envelope. Its payload was discarded.
     case skippedPublish(id: UInt16?)
     // Both.
     case publish(MQTTPublish)
     case publishAcknowledgement(id: UInt16)
 
-    /// Maximum remaining length of a publish whose payload is kept: the longest envelope, its topic and its packet id.
+    /// Maximum remaining length of a publish whose payload is read, in bytes: the longest envelope, its topic and its packet id.
     package static let maximumBytes = 984_300
-    /// Maximum bytes of a topic. The topics of this client have 47.
+    /// Maximum bytes of a topic. The topics of mailboxes have 47 bytes.
     package static let topicBytes = 256
 
-    /// The bytes of a sent packet; `nil` for packets that only a broker sends.
+    /// The encoded packet; `nil` for packets that only a broker sends.
     package var bytes: [UInt8]? {
         switch self {
         case .connect(let connect): Self.packet(0x10, connect.body)
@@ -51,7 +51,7 @@ package enum MQTTPacket: Equatable, Sendable {
 
     static func number(_ number: UInt16) -> [UInt8] { [UInt8(number >> 8), UInt8(truncatingIfNeeded: number)] }
 
-    /// A text after its length. The texts of this client are far shorter than 64 KiB.
+    /// Encodes a string: its length in two bytes, then UTF-8. Strings of this client are far shorter than 64 KiB.
     static func text(_ text: String) -> [UInt8] { number(UInt16(clamping: text.utf8.count)) + text.utf8.prefix(Int(UInt16.max)) }
 }
 
@@ -60,7 +60,7 @@ package struct MQTTConnect: Equatable, Sendable {
     package var clientID: String
     package var user: String?
     package var password: [UInt8]?
-    /// Seconds after which the broker may close a silent connection.
+    /// Seconds without a packet of the client after which the broker may close the connection.
     package var keepAlive: UInt16
 
     package init(clientID: String, user: String? = nil, password: [UInt8]? = nil, keepAlive: UInt16 = 240) {
@@ -79,9 +79,9 @@ package struct MQTTConnect: Equatable, Sendable {
     }
 }
 
-/// A message. Sent ones have QoS 1, received ones QoS 1 or 0.
+/// A message. Sent messages have QoS 1, received ones QoS 1 or 0.
 package struct MQTTPublish: Equatable, Sendable {
-    /// 1…65535; `nil` for QoS 0.
+    /// The packet id, 1…65535; `nil` for QoS 0.
     package var id: UInt16?
     package var topic: String
     package var payload: [UInt8]

@@ -1,5 +1,5 @@
-/// Divides the bytes from a broker into packets. The bytes are untrusted: the length of each packet is checked before it is buffered, and
-/// any violation ends the connection.
+/// Divides the bytes from a broker into packets. The bytes are untrusted: the length of each packet is checked before the packet is
+/// buffered. Any violation ends the connection.
 package struct MQTTPacketDecoder: Sendable {
     /// Maximum remaining length of a packet other than a publish.
     private static let controlBytes = 64
@@ -7,7 +7,7 @@ package struct MQTTPacketDecoder: Sendable {
     private var buffer: [UInt8] = []
     /// The position of the first byte that is not consumed.
     private var start = 0
-    /// Bytes of a skipped publish that are still to arrive.
+    /// Bytes of a skipped publish that have not arrived yet.
     private var skipped = 0
 
     package init() {}
@@ -73,7 +73,8 @@ package struct MQTTPacketDecoder: Sendable {
         return .publish(MQTTPublish(id: id, topic: topic, payload: Array(rest), isRetained: header.first & 1 != 0))
     }
 
-    /// Consumes the part of a publish that has arrived, and skips the rest.
+    /// Discards the payload of a publish that is too long: the bytes that have arrived, and later the rest.
+    /// - Returns: `skippedPublish`; `nil` if the topic and the id have not arrived completely.
     private mutating func skippedPublish(_ header: Header) throws(MQTTFault) -> MQTTPacket? {
         let available = min(count - header.bytes, MQTTPacket.topicBytes + 4)
         guard let (_, id, _) = try Self.head(of: buffer[(start + header.bytes)...].prefix(available), header.first) else { return nil }
@@ -83,7 +84,7 @@ package struct MQTTPacketDecoder: Sendable {
         return .skippedPublish(id: id)
     }
 
-    /// Reads the topic and the id of a publish.
+    /// Parses the topic and the id of a publish.
     /// - Returns: `nil` if bytes are missing.
     private static func head(of body: ArraySlice<UInt8>, _ first: UInt8) throws(MQTTFault) -> (
         topic: String, id: UInt16?, rest: ArraySlice<UInt8>
@@ -103,7 +104,8 @@ package struct MQTTPacketDecoder: Sendable {
         return (topic, hasID ? try id(rest.dropFirst(length)) : nil, rest.dropFirst(length + (hasID ? 2 : 0)))
     }
 
-    /// Reads a packet id, which is never 0.
+    /// Parses a packet id.
+    /// - Throws: `MQTTFault.malformed` for 0, which is not a valid id.
     private static func id(_ bytes: ArraySlice<UInt8>) throws(MQTTFault) -> UInt16 {
         let id = UInt16(bytes[bytes.startIndex]) << 8 | UInt16(bytes[bytes.startIndex + 1])
         guard id != 0 else { throw .malformed }

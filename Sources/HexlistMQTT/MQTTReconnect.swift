@@ -4,20 +4,20 @@ import HexlistModel
 package struct MQTTReconnect: Sendable {
     package typealias Instant = ContinuousClock.Instant
 
-    /// The pauses after consecutive failures.
+    /// The pauses after consecutive failures, if no connection has worked recently.
     private static let backoff = Backoff(from: .seconds(1), to: .seconds(300))
-    /// The pauses for `recoveryTime` after the end of a connection that worked, so that mail is delivered soon after a restart of the
-    /// broker.
+    /// The pauses during `recoveryTime` after a working connection ended. They are short, so that envelopes are delivered soon after a
+    /// restart of the broker.
     private static let recoveryBackoff = Backoff(from: .seconds(1), to: .seconds(4))
     private static let recoveryTime = Duration.seconds(300)
-    /// The pause after a second client was recognised.
+    /// The pause after another client with the same id was recognised.
     package static let secondClientPause = Duration.seconds(600)
-    /// A connection that ends within this time of its login may have been ended by another client with the same id.
+    /// If the broker closes a connection within this time of the login, another client with the same id may have caused it.
     private static let shortTime = Duration.seconds(10)
-    /// `takeovers` such ends within this time show a second client with the same id.
+    /// If the broker closed `takeovers` connections that early within this time, another client has the same id.
     private static let takeoverTime = Duration.seconds(60)
     private static let takeovers = 3
-    /// A connection that lasted for this time ends a series of failures.
+    /// A connection that lasted for this time resets the number of consecutive failures.
     private static let healthyTime = Duration.seconds(60)
 
     /// The end of a connection.
@@ -25,7 +25,7 @@ package struct MQTTReconnect: Sendable {
         package var fault: MQTTFault
         /// The time of the successful login; `nil` if there was none.
         package var loggedInAt: Instant?
-        /// Whether publishes were in flight.
+        /// Whether publishes were in flight at the end.
         package var hadPublishes: Bool
 
         package init(fault: MQTTFault, loggedInAt: Instant?, hadPublishes: Bool) {
@@ -36,22 +36,23 @@ package struct MQTTReconnect: Sendable {
     }
 
     private var failures = 0
-    /// The end of the last connection that lasted longer than `shortTime`.
+    /// The end of the last connection that lasted at least `shortTime`.
     private var workedUntil: Instant?
-    /// Recent ends soon after the login.
+    /// The times within the last `takeoverTime` at which the broker closed a connection within `shortTime` of its login.
     private var shortEnds: [Instant] = []
     /// Whether another machine seems to use the client id.
     package private(set) var hasSecondClient = false
 
     package init() {}
 
+    /// Records the end of a connection.
     /// - Returns: the pause until the next connection.
     package mutating func pause(after end: End, now: Instant, using random: inout some RandomNumberGenerator) -> Duration {
         let lasted = end.loggedInAt.map { now - $0 }
         if let lasted, lasted >= Self.healthyTime { failures = 0 }
         if let lasted, lasted >= Self.shortTime { workedUntil = now }
         failures += 1
-        // If publishes were in flight, the more likely cause is a full mailbox.
+        // If publishes were in flight, a full mailbox is a more likely cause than another client.
         if end.fault == .closed, !end.hadPublishes, let lasted, lasted < Self.shortTime { shortEnds.append(now) }
         shortEnds.removeAll { now - $0 > Self.takeoverTime }
         hasSecondClient = shortEnds.count >= Self.takeovers
@@ -59,7 +60,7 @@ package struct MQTTReconnect: Sendable {
             shortEnds = []
             return Self.secondClientPause
         }
-        // The first pauses are short, so that three takeovers fit into a minute.
+        // The pauses after a working connection are short enough for three takeovers in a minute.
         let backoff = workedUntil.map { now - $0 < Self.recoveryTime } ?? false ? Self.recoveryBackoff : Self.backoff
         return backoff.jitteredPause(after: failures, shortest: .seconds(1), using: &random)
     }

@@ -1,15 +1,15 @@
 import DequeModule
 import HexlistModel
 
-/// The client's side of one connection to a broker: login, one subscription, publishes with QoS 1, and keep-alive. Performs no IO.
+/// The state machine of one connection to a broker: login, one subscription, publishes with QoS 1, and keep-alive. Performs no IO.
 package struct MQTTSession: Sendable {
     package typealias Instant = ContinuousClock.Instant
 
     /// Maximum publishes in flight.
     package static let window: Int = 16
-    /// The time for the answer to a packet.
+    /// Timeout of the broker's reply to a packet.
     package static let answerTime = Duration.seconds(30)
-    /// Time without a sent packet after which a PINGREQ is sent, less than the keep-alive of 240 s.
+    /// Time after the last sent packet when a PINGREQ is sent. Less than the keep-alive of 240 s.
     package static let pingTime = Duration.seconds(180)
 
     package enum Action: Equatable, Sendable {
@@ -18,9 +18,9 @@ package struct MQTTSession: Sendable {
         case ready
         /// A message arrived. `id` is the argument of `acknowledge`; `nil` for QoS 0.
         case received(id: UInt16?, topic: String, payload: [UInt8])
-        /// A message arrived that is too long for an envelope; it was acknowledged.
+        /// A message that is too long for an envelope arrived; it was acknowledged without being read.
         case skipped
-        /// The broker has the publish with this number.
+        /// The broker acknowledged the publish with this number.
         case accepted(Int)
         /// The broker did not acknowledge the publish with this number in time.
         case expired(Int)
@@ -29,34 +29,36 @@ package struct MQTTSession: Sendable {
 
     private enum State: Equatable { case idle, connecting, subscribing, ready, closed }
 
-    /// Maximum outstanding acknowledgements to a broker that does not read. Above this number, the connection is not read.
+    /// Maximum number of acknowledgements in the send buffer of a connection that the broker does not read. At this number, reading is
+    /// paused.
     private static let unsentAcknowledgements = 1_024
 
     private let login: MQTTConnect
     private let topic: String
     private var state = State.idle
-    /// Maximum publishes in flight: 1 until the first PUBACK after a connection that ended with publishes in flight.
+    /// The present limit on publishes in flight. If the previous connection ended with publishes in flight, it is 1 until the first PUBACK.
     private var window: Int
     private var inFlight: [UInt16: (number: Int, until: Instant)] = [:]
     /// Ids of expired publishes, whose PUBACK may still come.
     private var abandoned: Set<UInt16> = []
+    /// Publishes that wait for room in the window.
     private var waiting: Deque<(number: Int, topic: String, payload: [UInt8])> = []
     private var nextID: UInt16 = 1
     /// The deadline of CONNACK, SUBACK or PINGRESP; `nil` while none is awaited.
     private var answerUntil: Instant?
     private var lastSent: Instant
-    /// Acknowledgements that were sent while the connection is not writable.
+    /// Acknowledgements sent since the connection became unwritable.
     private var unsent = 0
-    /// Whether the owner has no room for another message.
+    /// Whether the owner has no room for more messages.
     package var isFull = false
-    /// Whether the connection takes more bytes at the moment.
+    /// Whether the connection is writable: its send buffer is not full.
     package var isWritable = true {
         didSet { if isWritable { unsent = 0 } }
     }
 
     /// - Parameters:
-    ///   - topic: the topic of this machine's mailbox.
-    ///   - isCautious: whether to publish one message at a time until the first PUBACK.
+    ///   - topic: the topic of this machine's mailbox, to subscribe to.
+    ///   - isCautious: whether to send one publish at a time until the first PUBACK.
     package init(login: MQTTConnect, topic: String, isCautious: Bool = false, now: Instant) {
         self.login = login
         self.topic = topic
@@ -67,17 +69,19 @@ package struct MQTTSession: Sendable {
     /// Whether the broker accepted the login.
     package var isLoggedIn: Bool { state == .ready || state == .subscribing }
 
-    /// Whether the connection is not read, so that the broker has to wait. While an answer of the broker is awaited, the connection is read
-    /// even if the owner is full: the PUBACK of a receipt follows the messages already sent, and without it no envelope is removed.
+    /// Whether reading is paused, so that the broker has to wait. If the owner is full, reading goes on while a reply of the broker is
+    /// awaited. For example, the PUBACK of a published receipt arrives only after the messages that the broker has already sent. The owner
+    /// removes no envelope before that PUBACK, so a pause would last forever.
     package var isReadingPaused: Bool {
         unsent >= Self.unsentAcknowledgements || (state == .ready && isFull && unfinished.isEmpty && answerUntil == nil)
     }
 
     /// The numbers of the publishes in flight.
     package var numbersInFlight: [Int] { inFlight.values.map(\.number) }
-    /// The numbers of all publishes without a result.
+    /// The numbers of all publishes that were not accepted and have not expired.
     package var unfinished: [Int] { numbersInFlight + waiting.map(\.number) }
 
+    /// Logs in. Called once the connection is open.
     package mutating func begin(now: Instant) -> [Action] {
         guard state == .idle else { return [] }
         state = .connecting
@@ -113,7 +117,7 @@ package struct MQTTSession: Sendable {
             return [.ready] + sendWaiting(now: now)
         case (.ready, .publishAcknowledgement(let id)):
             guard let (number, _) = inFlight.removeValue(forKey: id) else {
-                // A late PUBACK of an expired publish. Others are a fault of the broker.
+                // A late PUBACK of an expired publish is ignored. A PUBACK of any other id is a fault of the broker.
                 return abandoned.remove(id) == nil ? close(.malformed) : []
             }
             window = Self.window
@@ -141,19 +145,19 @@ package struct MQTTSession: Sendable {
             abandoned.insert(id)
             actions.append(.expired(number))
         }
-        // A broker that does not read would make the buffer of the connection grow with each expired publish.
+        // Each expired publish stays in the send buffer if the broker does not read. The connection ends before the buffer grows.
         guard actions.isEmpty || isWritable, abandoned.count <= Self.maximumAbandoned else { return close(.silent) }
         actions += sendWaiting(now: now)
         if state == .ready, answerUntil == nil, now >= lastSent + Self.pingTime {
             lastSent = now
-            // The answer would not be read.
+            // While reading is paused, a PINGRESP would not be read, so there is no deadline for it.
             if !isReadingPaused { answerUntil = now + Self.answerTime }
             actions.append(.send(.pingRequest))
         }
         return actions
     }
 
-    /// The instant of the next `tick`.
+    /// The instant at which to call `tick` next.
     package var nextTick: Instant? {
         switch state {
         case .idle, .closed: nil
@@ -182,10 +186,10 @@ package struct MQTTSession: Sendable {
         return actions
     }
 
-    /// Maximum number of expired publishes. Their ids cannot be used again on this connection, so one more ends it.
+    /// Maximum number of expired publishes. Their ids cannot be used again on this connection. One more ends the connection.
     private static let maximumAbandoned = 1_024
 
-    /// An id that is neither in flight nor abandoned. The connection ends long before all ids are taken.
+    /// Returns an id that is neither in flight nor expired. A free one exists always, because both are bounded.
     private mutating func takeID() -> UInt16 {
         repeat { nextID = nextID == .max ? 1 : nextID + 1 } while inFlight[nextID] != nil || abandoned.contains(nextID)
         return nextID
