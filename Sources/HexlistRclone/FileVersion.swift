@@ -12,7 +12,7 @@ struct FileVersion: Equatable, Sendable {
 
     var exists: Bool { inode != 0 }
 
-    /// Reads the version of the file at a path. All missing files have the same value.
+    /// Reads the version of the file at a path. If no file exists there, the value is the same for all paths.
     init(_ path: String) {
         var status = stat()
         guard stat(path, &status) == 0 else { return }

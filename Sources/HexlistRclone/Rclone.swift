@@ -9,7 +9,7 @@ import Synchronization
 public final class Rclone: Sendable {
     static let maximumRemotes = 1_000
 
-    /// Delay before rclone is started again after a failed start.
+    /// Delay before rclone may be started again after a failed start.
     private static let startRetryDelay = Duration.seconds(5)
 
     private let settings: RcloneSettings
@@ -21,7 +21,7 @@ public final class Rclone: Sendable {
     private struct State {
         /// The request scheduler of each remote, by the bytes of the remote's name.
         var schedulers: [[UInt8]: RequestScheduler] = [:]
-        /// The remotes, with the versions of all possible configuration files at the time when they were read.
+        /// The remotes, and the versions of all possible configuration files when the remotes were read.
         var cached: (remotes: [RcloneRemote], files: [FileVersion])?
         /// The error of the last failed start. Until `until`, requests fail with it instead of starting rclone again.
         var failedStart: (error: HexlistError, until: ContinuousClock.Instant)?
@@ -39,7 +39,7 @@ public final class Rclone: Sendable {
         process = RcloneProcess(settings: settings, group: group)
     }
 
-    /// Starts rclone whenever a request needs it, until the task is cancelled.
+    /// Runs the rclone process whenever a request needs it, until the task is cancelled.
     public func run() async { await process.run() }
 
     /// Returns all remotes, in the order of the configuration. Calls rclone only if the configuration changed.
@@ -70,7 +70,7 @@ public final class Rclone: Sendable {
     }
 
     /// Copies a file of a remote into a local folder, replacing an existing file. Cancelling the task cancels the copy.
-    /// - Parameter file: the local name: letters, digits and dots only, which rclone does not interpret.
+    /// - Parameter file: the name of the local file. Consists of letters, digits and dots only, which have no special meaning for rclone.
     /// - Throws: `RemoteFault`, `CancellationError`.
     public func copy(_ link: RemoteLink, to folder: String, as file: String) async throws {
         let remotes: [RcloneRemote]
@@ -111,7 +111,7 @@ public final class Rclone: Sendable {
         return free
     }
 
-    /// Whether a text is a valid remote name that rclone cannot interpret as a connection string or a path.
+    /// Whether a text can be used as the name of a remote, and rclone cannot mistake it for a connection string or a path.
     static func isName(_ text: String) -> Bool {
         (1...200).contains(text.utf8.count) && text.utf8.first != UInt8(ascii: "-")
             && !text.utf8.contains { $0 < 0x20 || $0 == 0x7F || ":,/\\\"'`".utf8.contains($0) }

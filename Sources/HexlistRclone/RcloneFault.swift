@@ -20,16 +20,16 @@ enum RcloneFault: Error, Equatable, Sendable {
     case stopping
     /// rclone did not answer in time.
     case timedOut
-    /// The response is malformed, or exceeds its limit.
+    /// The response is malformed, or exceeds its size limit.
     case unreadable(String)
     /// There are too many entries in a folder, or too many concurrent requests.
     case tooMany(String)
     /// rclone responded with an error.
     case refused(status: Int, message: String)
-    /// The same request failed repeatedly; it can be repeated after this many seconds.
+    /// The request failed repeatedly. The same request is refused for this number of seconds.
     case paused(seconds: Int64)
 
-    /// The cause of an error, derived from rclone's message because rclone has no error codes.
+    /// The cause of an error that rclone reported, derived from its message because rclone has no error codes.
     enum Cause: Sendable {
         case notFound, noLinks, signIn
         /// The configuration of the remote is wrong and must be changed.
@@ -38,6 +38,7 @@ enum RcloneFault: Error, Equatable, Sendable {
         case temporary
     }
 
+    /// The cause, if rclone reported an error with a known message; otherwise `nil`.
     var cause: Cause? {
         guard case .refused(let status, let message) = self else { return nil }
         let text = message.lowercased()
@@ -74,7 +75,7 @@ enum RcloneFault: Error, Equatable, Sendable {
         return nil
     }
 
-    /// Whether to retry the request after a delay. Server errors with an unknown message are retried.
+    /// Whether the request is retried after a delay. Errors of rclone with an unknown message and a status of at least 500 are retried.
     var isTemporary: Bool {
         switch self {
         case .ended, .timedOut: true
@@ -153,7 +154,7 @@ enum RcloneFault: Error, Equatable, Sendable {
         }
     }
 
-    /// Returns the hint for a wrong configuration of a remote.
+    /// Returns a hint for correcting the configuration of a remote, derived from rclone's message.
     private static func settingsHint(_ message: String, _ command: String) -> String {
         let says = { (words: String) in message.utf8.firstRange(of: words.utf8) != nil }
         if says("obscured") { return "Set the password with `\(command) config`; the file must contain the output of `rclone obscure`." }
@@ -163,13 +164,14 @@ enum RcloneFault: Error, Equatable, Sendable {
         return "Change it with `\(command) config`."
     }
 
-    /// Remote types that use an OAuth token, which `rclone config reconnect` renews.
+    /// Types of remotes that log in with an OAuth token, which `rclone config reconnect` renews.
     private static let withTokens: Set = [
         "acd", "box", "drive", "dropbox", "gcs", "google cloud storage", "google photos", "hidrive", "jottacloud", "mailru", "onedrive",
         "pcloud", "pikpak", "premiumizeme", "putio", "sharefile", "yandex", "zoho",
     ]
 
-    /// Returns the fault for a transfer. The transfer waits if rclone cannot be used; errors of the remote count as failures of the source.
+    /// Converts the fault of a copy to the fault of a transfer. If rclone itself cannot be used, the transfer is interrupted and tried
+    /// again. Other errors are attributed to the remote.
     func remoteFault(_ error: HexlistError) -> RemoteFault {
         switch self {
         case .missing, .tooOld, .encrypted, .noPassword, .noConfiguration, .notStarted, .ended, .stopping:

@@ -6,11 +6,11 @@ import NIOCore
 import NIOHTTP1
 import Synchronization
 
-/// The single `rclone rcd` process. It is started by the first request, stopped after `RcloneSettings.idle`, and killed when this process
-/// ends.
+/// The single `rclone rcd` process. The first request starts it. It is stopped after `RcloneSettings.idle` without requests, and killed
+/// when this process ends.
 ///
-/// It listens on a random loopback port and requires a login that is new for each process. Once it has ended, no request is sent to that
-/// port, and responses that were not read yet are discarded.
+/// It listens on a random loopback port, with credentials that are new for each process. Another program may get that port later. So after
+/// the process has ended, no request is sent to the port, and responses that were not read yet are discarded.
 actor RcloneProcess {
     /// A started rclone process that listens on a port.
     struct Run: Sendable {
@@ -21,14 +21,14 @@ actor RcloneProcess {
     }
 
     private enum Stage {
-        /// The process is not running, or has not answered yet.
+        /// The process is not running, or has not passed `check` yet.
         case down
         case up(Run)
         /// The daemon is stopping, so no further process is started.
         case stopped
     }
 
-    /// Requests that wait for the start of the process, by number. Cancelled requests are removed.
+    /// Requests that wait until the process has started, by number. Cancelled requests are removed.
     private struct Waiting {
         var last = 0
         var requests: [Int: CheckedContinuation<Run, any Error>] = [:]
@@ -39,9 +39,9 @@ actor RcloneProcess {
         }
     }
 
-    /// Timeout of the start in seconds. It is long, because a password command may ask the user.
+    /// Timeout of the start in seconds. It is long, because a password command may wait for the user.
     private static let startSeconds = 60
-    /// Maximum number of bytes of the output that are read.
+    /// Maximum bytes of the process's output that are read.
     private static let outputBytes = 16 << 20
     /// A timeout in milliseconds that is never reached.
     private static let noTimeout: Int64 = 1 << 40
@@ -51,11 +51,11 @@ actor RcloneProcess {
     private let group: any EventLoopGroup
     private var stage = Stage.down
     private let waiting = Mutex(Waiting())
-    /// Number of requests in flight, including those that wait for the start.
+    /// Number of requests in flight, including those that wait until the process has started.
     private var inFlight = 0
     private var lastUse = ContinuousClock.now
     private var runs = 0
-    /// The number of the last process that answered requests.
+    /// The number of the last process that passed `check`.
     private var lastAnswered = 0
     private let startRequests: AsyncStream<Void>
     private let startRequest: AsyncStream<Void>.Continuation
@@ -163,7 +163,7 @@ actor RcloneProcess {
 
     private enum TaskResult: Sendable {
         case ended
-        /// The process was idle for too long, or did not answer in time.
+        /// The process was idle for `RcloneSettings.idle`, or did not start in time.
         case idle
         case unusable(RcloneFault)
         case nothing
@@ -200,7 +200,7 @@ actor RcloneProcess {
                     if let fault = await self.check(Run(number: own, port: port, login: login, http: http)) {
                         return .unusable(fault)
                     }
-                    guard await self.isUp else { return .nothing }  // the process is about to end, and its output has the reason
+                    guard await self.isUp else { return .nothing }  // the process is ending, and its output has the reason
                     await self.waitUntilIdle()
                     return .idle
                 }
@@ -226,8 +226,8 @@ actor RcloneProcess {
         }
         markDown()
         try? await http.shutdown()
-        // If the process had never answered, all waiting requests fail with its error. Requests that arrived later wait for the next
-        // process.
+        // If the process never passed `check`, all waiting requests fail with its error. If it did, requests that have arrived since it was
+        // stopped wait for the next process.
         if let fault { fail(fault) }
         if hasWaiting { startRequest.yield() }
     }
@@ -238,9 +238,9 @@ actor RcloneProcess {
         for waits in waiting.withLock({ $0.takeAll() }) { waits.resume(throwing: fault) }
     }
 
-    /// Checks the version of a listening process, and lists its remotes so that it reads the configuration.
-    /// - Returns: the reason why the process cannot be used. `nil` if it can be used, or if it is about to end and its output has the
-    ///   reason.
+    /// Checks the version of a listening process, and lists its remotes, which makes it read the configuration.
+    /// - Returns: the reason why the process cannot be used. `nil` if it can be used, or if the call failed because the process is ending;
+    ///   its output then has the reason.
     private func check(_ run: Run) async -> RcloneFault? {
         do {
             let version = try await Self.call(run, "core/version", limit: 64 << 10, seconds: 10) { _ in }
@@ -261,7 +261,8 @@ actor RcloneProcess {
         }
     }
 
-    /// Returns once the process has been idle for `RcloneSettings.idle`. The process is then marked as down, so that no request uses it.
+    /// Returns once no request has run for `RcloneSettings.idle`. The process is then marked as down, so that no further request is sent to
+    /// it.
     private func waitUntilIdle() async {
         while !Task.isCancelled, case .up = stage {
             let left = inFlight > 0 ? max(settings.idle, .milliseconds(10)) : lastUse + settings.idle - .now

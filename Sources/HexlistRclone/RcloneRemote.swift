@@ -5,9 +5,9 @@ public import HexlistModel
 
 /// An rclone remote, which lists folders, copies files, and creates links.
 public struct RcloneRemote: Sendable {
-    /// The name in rclone's configuration. `Rclone.isName` excludes names with special characters.
+    /// The name in rclone's configuration, valid by `Rclone.isName`.
     public let name: String
-    /// The service name. It differs from `name` only for a remote called `shares`, which becomes `rclone.shares`.
+    /// The name in the API and for users. It differs from `name` only for a remote called `shares`, which becomes `rclone.shares`.
     public let serviceName: String
     /// rclone's type of the remote, such as `s3` or `dropbox`.
     public let kind: String
@@ -17,8 +17,9 @@ public struct RcloneRemote: Sendable {
     let scheduler: RequestScheduler
     let listings: ListingCache
 
-    /// Maximum number of entries in a folder. `listBytes` is the maximum size of a listing in bytes.
+    /// Maximum number of entries in a folder.
     static let maximumEntries = 100_000
+    /// Maximum size of rclone's answer with a listing, in bytes.
     private static let listBytes = 64 << 20
     private static let answerBytes = 1 << 20
 
@@ -88,7 +89,7 @@ public struct RcloneRemote: Sendable {
             name: last, kind: found.kind.known ?? .file, size: found.size, modified: found.modified, mediaType: found.mediaType)
     }
 
-    /// Whether the path leads to a file, which rclone lists like an empty folder.
+    /// Whether the path leads to a file. rclone lists a file like an empty folder, so an empty listing does not tell them apart.
     private func isFile(_ path: String) async throws -> Bool { try await stat(path)?.kind.known == .file }
 
     private func stat(_ path: String) async throws -> FileEntry? {
@@ -106,9 +107,8 @@ public struct RcloneRemote: Sendable {
     static let copyHours: Int64 = 720
 
     /// Copies a file of the remote into a local folder, replacing an existing file. Cancelling the task cancels the copy.
-    ///
     /// Copies bypass the request scheduler, because `TransferQueue` has its own limits and back-off.
-    /// - Parameter file: the local name: letters, digits and dots only, which rclone does not interpret.
+    /// - Parameter file: the name of the local file. Consists of letters, digits and dots only, which have no special meaning for rclone.
     func copy(_ path: SharePath, to folder: String, as file: String) async throws {
         let (fs, source) = (name + ":", path.description)
         guard !folder.unicodeScalars.contains(where: Self.isRead) else {
@@ -130,19 +130,20 @@ public struct RcloneRemote: Sendable {
         }
     }
 
-    /// Whether rclone uses a character to encode another one in local paths: the control pictures, and the quotation mark that escapes
-    /// them.
+    /// Whether rclone decodes a character of a local path as an encoded other one: the control pictures (U+2400…U+2421), and the quotation
+    /// mark that escapes them (U+201B).
     private static func isRead(_ scalar: Unicode.Scalar) -> Bool { (0x2400...0x2421).contains(scalar.value) || scalar.value == 0x201B }
 
     // MARK: Links
 
-    /// Remote types for which rclone can revoke a link, and below those for which it supports an expiry. For other types rclone ignores the
-    /// option and creates a permanent public link, so such requests are refused.
+    /// Types of remotes for which rclone can revoke a link. For other types it ignores the option and creates a permanent public link, so
+    /// such requests are refused.
     private static let revoking: Set = ["jottacloud", "yandex"]
+    /// Types of remotes for which rclone supports links that expire. For other types it ignores the option, so such requests are refused.
     private static let expiring: Set = ["b2", "dropbox", "onedrive", "s3"]
 
     /// Creates or revokes links, several at a time, and reports the result of each path in any order.
-    /// - Parameter expire: seconds until the link expires; `nil` for the default of the service.
+    /// - Parameter expire: seconds until the links expire; `nil` for the service's default.
     public func links(
         to paths: [SharePath], expire: Double?, revokes: Bool, force: Bool = false, each: @escaping @Sendable (LinkReply) -> Void
     ) async throws {
@@ -203,7 +204,7 @@ public struct RcloneRemote: Sendable {
             && ["https://", "http://"].contains { bytes.starts(with: $0.utf8) }
     }
 
-    /// Rethrows faults as errors for the user.
+    /// Runs `body`, and converts its faults to errors for the user.
     private func translatingFaults<Answer>(_ path: SharePath, _ body: () async throws -> Answer) async throws -> Answer {
         do {
             return try await body()

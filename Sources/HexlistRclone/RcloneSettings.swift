@@ -1,6 +1,6 @@
 import HexlistModel
 
-/// The configuration and environment of rclone, and the time for which its idle process is kept.
+/// The configuration and environment of rclone, and the time after which its idle process is stopped.
 public struct RcloneSettings: Sendable {
     /// Path of the configuration file; `nil` for rclone's default.
     public var configuration: String?
@@ -39,7 +39,8 @@ public struct RcloneSettings: Sendable {
         return ["\(folder)/rclone/rclone.conf", "\(home)/.config/rclone/rclone.conf", "\(home)/.rclone.conf"]
     }
 
-    /// Returns the environment of the process: that of the daemon, without variables of rclone, Hexlist and systemd, and with the login.
+    /// Returns the environment of the rclone process: that of the daemon without variables of rclone, Hexlist and systemd, but with the
+    /// credentials.
     func childEnvironment(_ login: RcloneLogin) -> [String] {
         var variables = environment.filter { name, _ in
             !name.utf8.starts(with: "RCLONE_".utf8) && !name.utf8.starts(with: "HEXLIST_".utf8) && !Self.ofSystemd.contains(name)
@@ -52,8 +53,8 @@ public struct RcloneSettings: Sendable {
         // The request queue retries failed requests, so rclone should not.
         variables["RCLONE_LOW_LEVEL_RETRIES"] = "1"
         variables["RCLONE_CONTIMEOUT"] = "15s"
-        // Uses a single sequential stream without preallocation, so that the length of the file shows the progress, and no timeout for a
-        // long copy.
+        // A copy is a single sequential stream without preallocation, so the length of the file shows its progress. Long copies do not time
+        // out.
         variables["RCLONE_MULTI_THREAD_STREAMS"] = "0"
         variables["RCLONE_LOCAL_NO_PREALLOCATE"] = "true"
         variables["RCLONE_RC_SERVER_READ_TIMEOUT"] = "\(RcloneRemote.copyHours)h"
@@ -65,7 +66,7 @@ public struct RcloneSettings: Sendable {
     private static let ofSystemd: Set = ["NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES"]
 }
 
-/// Random credentials of one rclone process.
+/// Random credentials for the HTTP server of one rclone process.
 struct RcloneLogin: Sendable {
     let user = RcloneLogin.text()
     let password = RcloneLogin.text()

@@ -7,6 +7,7 @@ import Synchronization
 struct RemoteListing: Sendable {
     let order: FileOrder
     let entries: [FileEntry]
+    /// Number of entries that the listing omits.
     let leftOut: Int
 
     init(_ entries: [FileEntry], by order: FileOrder, leftOut: Int) {
@@ -38,7 +39,8 @@ struct RemoteListing: Sendable {
         left.key != right.key ? left.key > right.key : left.name.utf8.lexicographicallyPrecedes(right.name.utf8)
     }
 
-    /// Returns the entries after a cursor, which consists of the number, a `/`, and the name.
+    /// Returns a page of entries.
+    /// - Parameter after: the cursor of the previous page's last entry: the sort number, a `/`, and the name. `nil` for the first page.
     /// - Returns: the page; `nil` if the cursor is invalid.
     func page(after: String?, limit: Int) -> FilePage? {
         var start = 0
@@ -55,7 +57,7 @@ struct RemoteListing: Sendable {
     }
 }
 
-/// Caches the latest listings for a minute, to serve their later pages.
+/// Caches the latest listings for a minute each, to serve their later pages.
 final class ListingCache: Sendable {
     private static let maximumCount = 4
     private static let maximumAge = Duration.seconds(60)

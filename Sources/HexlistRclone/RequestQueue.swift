@@ -6,14 +6,14 @@ struct RequestID: Hashable, Sendable {
     let value: UInt64
 }
 
-/// The operation and path of a request. Repeated failures suspend all requests with the same key.
+/// The operation and path of a request. If it fails repeatedly, all requests with the same key are suspended.
 enum RequestKey: Hashable, Sendable {
     case list(path: PathKey)
     case entry(path: PathKey)
     case link(path: PathKey)
     case revoke(path: PathKey)
 
-    /// The bytes of a path, because comparing strings is slow for some texts.
+    /// The bytes of a path. Strings are not used as keys, because comparing them is slow for some hostile texts.
     struct PathKey: Hashable, Sendable {
         let bytes: [UInt8]
         init(_ text: String) { bytes = Array(text.utf8) }
@@ -24,11 +24,11 @@ enum RequestKey: Hashable, Sendable {
 ///
 /// Performs no IO and has no clock. The caller starts the requests that a method returns, and reports the end of each attempt.
 ///
-/// - At most `slotCount` requests run at the same time, in the order they were added. A failed request releases its slot until it is
-///   retried.
-/// - A request has up to `maximumAttempts` attempts while its failures are temporary. Then its key is suspended, and requests with this key
-///   are accepted only by force.
-/// - Events of cancelled requests are ignored.
+/// - At most `slotCount` requests run at the same time, in the order in which they were added. A request that waits for a retry has no
+///   slot.
+/// - After a temporary failure, a request is retried, up to `maximumAttempts` attempts. Then its key is suspended for a time
+///   (`FailureBackoff`). Meanwhile, requests with this key are accepted only with `force`.
+/// - Calls for cancelled requests have no effect.
 struct RequestQueue: Sendable {
     typealias Instant = ContinuousClock.Instant
 
@@ -42,15 +42,15 @@ struct RequestQueue: Sendable {
         case done
         /// A temporary failure of the service.
         case temporaryFailure
-        /// The request cannot be retried: it is a permanent failure.
+        /// A permanent failure, so the request is not retried.
         case final
     }
 
     /// The next step of a request whose attempt ended.
     enum NextStep: Equatable, Sendable {
-        /// The request ends with the result of the attempt.
+        /// The request is complete. Its result is that of the attempt.
         case finished
-        /// Call `ready` after this delay.
+        /// The request waits for a retry. The caller calls `ready` after this delay.
         case retry(after: Duration)
         /// The request was cancelled.
         case dropped
@@ -80,7 +80,7 @@ struct RequestQueue: Sendable {
     /// Number of all bookkeeping entries. Tests check that it stays bounded.
     var bookkeepingCount: Int { entries.count + waiting.count + running.count + pauses.count }
 
-    /// Adds a request. As for the other methods, `begin` lists the requests to start now.
+    /// Adds a request. `begin` has the requests that the caller starts now, in all methods.
     mutating func add(_ key: RequestKey, force: Bool, now: Instant) -> (admission: Admission, begin: [RequestID]) {
         if let until = pauses.end(of: key, now: now), !force { return (.paused(until: until), []) }
         pauses.lift(key)
@@ -92,7 +92,8 @@ struct RequestQueue: Sendable {
         return (.accepted(id), startWaiting())
     }
 
-    /// Ends an attempt, and returns the next step of its request.
+    /// Records the end of an attempt.
+    /// - Returns: the next step of the request, and the requests that the caller starts now.
     mutating func ended(_ id: RequestID, _ result: AttemptResult, now: Instant) -> (next: NextStep, begin: [RequestID]) {
         guard running.remove(id) != nil, var entry = entries[id] else { return (.dropped, []) }
         switch result {
@@ -109,7 +110,7 @@ struct RequestQueue: Sendable {
         return (.finished, startWaiting())
     }
 
-    /// Ends the delay of a request before its next attempt.
+    /// Ends the delay before a retry of a request.
     /// - Returns: the requests to start now.
     mutating func ready(_ id: RequestID) -> [RequestID] {
         guard entries[id] != nil, !running.contains(id), !waiting.contains(id) else { return [] }

@@ -1,15 +1,17 @@
 import HexlistModel
 import Synchronization
 
-/// Runs requests by the rules of a `RequestQueue`. Callers wait for a slot in their own tasks; cancelling the task cancels the request.
+/// Runs requests as a `RequestQueue` decides. Each request waits for a slot in the task of its caller; cancelling that task cancels the
+/// request.
 final class RequestScheduler: Sendable {
     private struct State {
         var queue = RequestQueue()
-        /// Requests that got a slot before their task waited for it.
+        /// Requests with a slot whose tasks do not wait for it yet.
         var slotHolders: Set<RequestID> = []
         var waiting: [RequestID: CheckedContinuation<Void, any Error>] = [:]
 
-        /// Gives slots to requests: records each one, or returns its continuation to resume if its task already waits.
+        /// Records that requests got slots.
+        /// - Returns: the continuations to resume, of those requests whose tasks already wait.
         mutating func begin(_ ids: [RequestID]) -> [CheckedContinuation<Void, any Error>] {
             ids.compactMap { id in
                 let waits = waiting.removeValue(forKey: id)

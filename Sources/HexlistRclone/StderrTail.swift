@@ -1,7 +1,7 @@
 import HexlistModel
 import Synchronization
 
-/// The last lines of rclone's output, which contain the reason why it ended, and the port that it announced.
+/// The end of rclone's output, which has the reason why rclone ended. Also recognises the line with the port on which rclone listens.
 struct StderrTail: Sendable {
     private static let lines = 8
     private static let lineBytes = 1_000
@@ -9,8 +9,8 @@ struct StderrTail: Sendable {
     private var last: [String] = []
     private(set) var port: UInt16?
 
-    /// Reads output.
-    /// - Returns: the port, if the bytes complete the line that announces it.
+    /// Appends output.
+    /// - Returns: the port, if these bytes complete the line that contains it.
     mutating func read(_ bytes: ArraySlice<UInt8>) -> UInt16? {
         var found: UInt16?
         for byte in bytes {
@@ -27,7 +27,7 @@ struct StderrTail: Sendable {
         return found
     }
 
-    /// The last line that reports a failure, or else the last line, without its time stamp.
+    /// The last line that reports a failure, or else the last line. Without its time stamp.
     var reason: String {
         let line = last.last { $0.utf8.firstRange(of: "Failed".utf8) != nil } ?? last.last ?? ""
         // A line with a time stamp, such as: 2026/11/23 00:03:33 Failed to …

@@ -2,21 +2,22 @@ package import HexlistModel
 import HexlistTransport
 package import HexlistWire
 
-/// The owner of the sessions, which knows about pairings and identity conflicts.
+/// The owner of the sessions, for the questions of `DuplicateChallenges` that concern pairings and identity conflicts.
 package protocol DuplicatesHost: Actor {
     /// Whether the two users are comparing the digits of a pairing on this session.
     func isPairing(on session: PeerSession) -> Bool
-    /// - Returns: whether the host ends a duplicate session itself, after the pairing on it.
+    /// Asks the host to end a duplicate session later, after the pairing on it.
+    /// - Returns: whether the host will do so.
     func postponesEnd(of session: PeerSession) -> Bool
-    /// Handles an identity conflict: two sessions with different boot nonces of the peer are alive. The caller ends both (`conflict`)
-    /// afterwards.
+    /// Handles an identity conflict: two sessions with different boot nonces of the peer are alive. Afterwards the caller ends both
+    /// sessions with `Bye` `conflict`.
     func foundTwoStarts(of peer: PeerID, _ older: BootNonce, _ newer: BootNonce)
 }
 
-/// Challenges older sessions of a peer to prove that they are alive, and ends duplicates (`DuplicateSessions`).
+/// Challenges older sessions of a peer to prove that they are alive, and ends duplicate sessions as `DuplicateSessions` decides.
 ///
-/// Two sessions with different boot nonces belong to one machine that restarted, or to two machines with one identity. If the older session
-/// answers a Ping that was sent after the newer session's Hello, there are two machines: after a restart the old session could not answer.
+/// Sessions with different boot nonces belong either to one machine that restarted, or to two machines with one identity. A challenge is a
+/// Ping on the older session, sent after the newer session's Hello. After a restart, nobody can answer it, so an answer shows two machines.
 /// Until the challenge is decided, nothing is sent to the peer.
 package final class DuplicateChallenges {
     /// A Ping on a session, sent because of a newer session.
@@ -35,35 +36,36 @@ package final class DuplicateChallenges {
 
     package init(_ sessions: SessionTable) { self.sessions = sessions }
 
+    /// Whether any challenge is unanswered.
     package var isAsking: Bool { !challenges.isEmpty }
 
     /// Whether a check for an identity conflict of the peer is in progress.
     package func isUndecided(_ peer: PeerID) -> Bool { challenges[peer]?.contains { $0.otherStart != nil } ?? false }
 
-    /// Whether the session is challenged and its answer may show an identity conflict. Such a session is not ended in favour of another
-    /// one.
+    /// Whether an answer on the challenged session would show an identity conflict. Such a session is not ended in favour of another one.
     package func isWitness(_ session: PeerSession) -> Bool {
         session.peer.flatMap { challenges[$0] }?.contains { $0.older === session && $0.otherStart != nil } ?? false
     }
 
+    /// Sends a Ping on an older session of the peer because of a newer one.
     package func challenge(_ older: PeerSession, against newer: PeerSession) {
         guard let peer = newer.peer, let newBoot = newer.machine.peerHello?.boot else { return }
         let otherStart = older.machine.peerHello?.boot == newBoot ? nil : newBoot
         if let present = challenges[peer]?.first(where: { $0.older === older }) {
-            // The first challenge against another boot nonce is not replaced by those of further sessions.
+            // If a challenge may show an identity conflict, challenges because of further sessions do not replace it.
             guard present.otherStart == nil else { return }
             remove(present, of: peer)
         }
-        // A session has one challenge at a time, so an earlier one is displaced.
+        // A session has one Ping at a time, so this Ping replaces that of a diagnostic request.
         older.checks.ping.take()?.done(.displaced)
         let message = "still-there-\(String(UInt64.random(in: .min ... .max), radix: 16))"
         challenges[peer, default: []].append(Challenge(message: message, older: older, newer: newer, otherStart: otherStart))
         older.act { $0.challenge(message, now: sessions.clocks.now, &$1) }
     }
 
-    /// Challenges a peer's older sessions against its newest one, unless they are challenged already. Called after the end of a session,
-    /// which removes the challenges that it was part of.
-    /// - Parameter open: the peer's sessions, oldest first.
+    /// Challenges a peer's older sessions because of its newest one, unless they are challenged already. Called after the end of a session,
+    /// because the challenges with that session were removed.
+    /// - Parameter open: the peer's open sessions, oldest first.
     package func challengeAgain(_ open: [PeerSession]) {
         guard let newest = open.last, let peer = newest.peer else { return }
         for older in open.dropLast() where !(challenges[peer]?.contains { $0.older === older } ?? false) {
@@ -71,6 +73,8 @@ package final class DuplicateChallenges {
         }
     }
 
+    /// Handles the end of a challenge.
+    /// - Parameter answered: whether the peer answered the Ping in time.
     package func ended(_ session: PeerSession, message: String, answered: Bool, _ host: isolated some DuplicatesHost) {
         guard let peer = session.peer, let challenge = challenges[peer]?.first(where: { $0.older === session }),
             PeerText.areEqual(challenge.message, message)
@@ -104,8 +108,8 @@ package final class DuplicateChallenges {
         if challenges[peer]?.isEmpty ?? false { challenges[peer] = nil }
     }
 
-    /// Ends surplus sessions of a key after the first frame of a new session. Sessions dialled by the peer and by this machine count
-    /// separately, because otherwise each side would end different ones if both dial at the same time.
+    /// Ends the sessions of a key that exceed the limit, after the first frame of a new session. The sessions that the peer dialled and
+    /// those that this machine dialled count separately. Otherwise each machine would end different ones if both dial at the same time.
     package func endSurplus(of key: Fingerprint, newest: PeerSession, _ host: isolated some DuplicatesHost) {
         let older = sessions.sessions(of: key).filter {
             $0 !== newest && $0.machine.hasBegun && $0.connection.role == newest.connection.role
@@ -123,7 +127,8 @@ package final class DuplicateChallenges {
         if surplus.isNewest { newest.act { $0.end(.limit, &$1) } }
     }
 
-    /// Whether two sessions belong to different starts of the peer. `false` if one of them has no Hello yet, and so no boot nonce.
+    /// Whether two sessions belong to different starts of the peer. `false` if one of them has no boot nonce, because its Hello has not
+    /// arrived.
     private static func areOfTwoStarts(_ one: BootNonce?, _ other: BootNonce?) -> Bool {
         if let one, let other { one != other } else { false }
     }
@@ -131,7 +136,7 @@ package final class DuplicateChallenges {
     package func sessionEnded(_ session: PeerSession, _ end: Session.EndReason) {
         guard let peer = session.peer else { return }
         for challenge in challenges[peer] ?? [] where challenge.older === session || challenge.newer === session {
-            // The peer's newer process is still alive, so an answer on the older session would still show a conflict.
+            // The peer's newer process is still alive, so an answer on the older session would still show an identity conflict.
             if challenge.newer === session, challenge.otherStart != nil, !end.mayBeDeath { continue }
             remove(challenge, of: peer)
         }
@@ -139,7 +144,7 @@ package final class DuplicateChallenges {
 }
 
 extension Session.EndReason {
-    /// Whether the peer's process may have exited.
+    /// Whether the session may have ended because the peer's process exited.
     fileprivate var mayBeDeath: Bool {
         switch self {
         case .lost, .own(.silent), .own(.receiptTimeout), .peer(.shutdown, _): true

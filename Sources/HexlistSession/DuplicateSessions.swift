@@ -5,36 +5,37 @@ enum DuplicateSessions {
     enum Resolution: Sendable, Equatable {
         case endOlder
         case endNewer
-        /// The peer dialled both sessions and ends one itself.
+        /// Keep both: the peer dialled both sessions and ends one itself.
         case leaveToPeer
     }
 
     static func resolution(own: PeerID, peer: PeerID, olderDialledHere: Bool, newerDialledHere: Bool) -> Resolution {
         guard olderDialledHere != newerDialledHere else { return newerDialledHere ? .endOlder : .leaveToPeer }
-        // Each side dialled one session. The session that the side with the greater UUID dialled stays.
+        // One session was dialled by each machine. The one dialled by the machine with the greater UUID stays.
         let newerStays = newerDialledHere == (own > peer)
         return newerStays ? .endOlder : .endNewer
     }
 
     /// A session that existed before the newest one.
     struct OlderSession: Sendable, Equatable {
-        /// Whether the session had a Hello and has no unanswered challenge.
+        /// Whether the session received a Hello, and no challenge on it is unanswered.
         var isAnswered: Bool
-        /// Whether two users are comparing digits on the session.
+        /// Whether the users are comparing the digits of a pairing on the session.
         var isPairing = false
-        /// Whether the session's boot nonce differs from that of the newest session. If such a session still answers a challenge, two
+        /// Whether the session's boot nonce differs from that of the newest session. If the peer still answers on such a session, two
         /// machines have the key.
         var isOtherStart = false
     }
 
-    /// Maximum sessions of a key that the same side dialled, including the newest, which is used and not challenged. A key has at most four
-    /// sessions, two dialled by each side.
+    /// Maximum sessions of a key that were dialled by the same machine, including the newest one, which is never challenged. A key
+    /// therefore has at most four sessions: two dialled by each machine.
     static let sessionsOfOneKey = 2
 
-    /// The surplus sessions to end (`Bye` `limit`): first those that did not answer, then the oldest. Sessions with another boot nonce than the
-    /// newest one stay, as evidence of a second machine; if only such ones are left and are too many, the newest session ends.
-    /// - Parameter older: the sessions, oldest first.
-    /// - Returns: their indices, and whether the newest session is to end.
+    /// Returns the surplus sessions, to be ended with `Bye` `limit`: first those that have not answered, then the oldest. Sessions with
+    /// another boot nonce than the newest one are not ended, because they may show a second machine. If there are too many of these alone,
+    /// the newest session ends.
+    /// - Parameter older: all sessions but the newest one, oldest first.
+    /// - Returns: the indices of the older sessions to end, and whether the newest one ends.
     static func surplus(_ older: [OlderSession]) -> (older: [Int], isNewest: Bool) {
         let order = older.indices.filter { !older[$0].isOtherStart }.sorted { left, right in
             let (a, b) = (older[left], older[right])

@@ -1,10 +1,10 @@
 import HexlistModel
 
-/// Limits the memory of received hexes that wait for the store, and decides which sessions may be read (Docs/Protocol.md, "Delivery"). A
-/// hex counts with its weight, an upper bound of the memory that it takes (`IncomingHex.weight`).
+/// Limits the memory of received hexes that wait to be stored, and decides which sessions may be read (Docs/Protocol.md, "Delivery"). The
+/// size of a hex is its weight, an upper bound of its memory in bytes (`IncomingHex.weight`).
 ///
-/// Only complete frames count, so that a slow frame blocks no other session. Each trusted peer has a small share of its own, so that none
-/// is ever blocked; strangers share one, because anyone can create any number of keys.
+/// Only hexes of complete frames count, so a slow frame blocks no other session. Each trusted peer has a small share of its own, so it is
+/// not blocked by the hexes of others. All strangers have one share together, because anyone can create any number of keys.
 struct InboundMemoryLimit {
     enum Owner: Hashable {
         case strangers
@@ -19,18 +19,20 @@ struct InboundMemoryLimit {
     }
 
     private let limits: Limits
+    /// The weight of all hexes that wait to be stored.
     private(set) var all = 0
-    /// The weight of each owner with waiting hexes.
+    /// The weight of each owner's hexes that wait to be stored. Owners without any have no entry.
     private(set) var weights: [Owner: Int] = [:]
-    /// Whether the limit was reached and less than a quarter has become free since. The hysteresis keeps sessions from being paused and resumed
-    /// with every batch.
+    /// Whether reading is limited: the total weight reached the limit, and has not fallen to three quarters of it since. Without this
+    /// hysteresis, sessions would be paused and resumed with every batch.
     private(set) var isFull = false
+    /// As `isFull`, for the share of all strangers.
     private(set) var isFullOfStrangers = false
 
     init(limits: Limits = Limits()) { self.limits = limits }
 
-    /// Changes the weight of an owner's waiting hexes by `weight`, which is negative if hexes were stored.
-    /// - Returns: whether this changes which other sessions may be read.
+    /// Adds `weight` to the weight of an owner's hexes that wait to be stored. It is negative if hexes were stored.
+    /// - Returns: whether the change affects which sessions of other owners may be read.
     mutating func change(_ owner: Owner, by weight: Int) -> Bool {
         all += weight
         let own = weights[owner, default: 0] + weight

@@ -6,21 +6,23 @@ import NIOCore
 
 /// A session with a peer: executes the actions of a `Session` state machine on a connection, and passes events to a `SessionDelegate`.
 ///
-/// Confined to the event loop of its connection and of its table: every member is used on that loop only. That makes it `Sendable`.
+/// Every member is used only on the event loop of the connection, which is also that of the `SessionTable`. That makes the class
+/// `Sendable`.
 public final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
     /// Maximum number of hexes of a batch for the store.
     public static let batchLimit = 1_024
-    /// Maximum number of hexes of a batch while the store is shared with another trusted session, whose hexes have to wait for this batch.
+    /// Maximum number of hexes of a batch while another trusted session also stores hexes, because its hexes have to wait for this batch.
     static let sharedBatchLimit = 64
-    /// Maximum time since the last batch of another session for the store to count as shared with it.
+    /// Time after a batch of another session during which that session counts as storing hexes.
     private static let sharedTime = Duration.milliseconds(100)
-    /// The weight of received but uncounted hexes, in bytes, at which the table counts them before the read burst ends.
+    /// The weight in bytes of received hexes that are not yet reported to the table. At this weight they are reported before the end of the
+    /// current read.
     private static let uncountedWeight = 64 << 10
 
     public let connection: PeerConnection
     public let delegate: any SessionDelegate
     public internal(set) var machine: Session
-    /// The peer that a Hello on TLS proved, and the instant of that Hello.
+    /// The peer whose identity a Hello on TLS proved, and the instant of that Hello. `nil` before the Hello, and on plain TCP.
     package private(set) var greeting: (peer: PeerID, at: Session.Instant)?
     /// The peer that a Hello on TLS proved; `nil` before, and on plain TCP.
     public var peer: PeerID? { greeting?.peer }
@@ -30,20 +32,21 @@ public final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
     package var checks = SessionChecks()
 
     private let table: SessionTable
-    /// The weight of this session's waiting hexes as last reported to the table, and the owner for which it counts.
+    /// The weight of this session's hexes that wait to be stored, as last reported to the table, and the owner to which it was attributed.
     private var counted: (owner: InboundMemoryLimit.Owner, weight: Int) = (.strangers, 0)
-    /// The next tick. `task` is `nil` if the tick is one of the table's shared ticks.
+    /// The next check of timeouts. `task` is `nil` if it is one of the table's shared ticks.
     private var tick: (task: Scheduled<Void>?, at: Session.Instant)?
     private var readTimer: Scheduled<Void>?
     private var batchTimer: Scheduled<Void>?
-    /// The time of the first frame of a burst, so that the clock is read once for all frames.
+    /// The instant of the first frame of the current read, so that the clock is read only once per read.
     private var burst: Session.Instant?
 
-    /// Creates a session, which begins with `start` or `refuse`.
+    /// Creates a session. The caller then calls `start` or `refuse`.
     /// - Parameters:
     ///   - connection: a connection without a delegate, on the table's event loop.
     ///   - hello: this machine's Hello. Its `maxFrameBytes` is at least 1 MiB for a trusted peer.
-    ///   - expected: the peer that was dialled; any other ends the session. `nil` for any, and for an accepted connection.
+    ///   - expected: the peer that was dialled. If another one answers, the session ends. `nil` to allow any peer, and for an accepted
+    ///     connection.
     ///   - isTrusted: whether the proven key is trusted.
     public init(
         _ connection: PeerConnection, hello: Hello, expected: PeerID? = nil, isTrusted: Bool, in table: SessionTable,
@@ -61,7 +64,7 @@ public final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
             now: table.clocks.now)
     }
 
-    /// Begins the session and handles the connection's frames. If there are too many sessions of strangers, another one may be ended.
+    /// Begins the session, and handles frames of the connection. If there are too many sessions of strangers, one of them may be ended.
     public func start() {
         table.add(self)
         var actions: [Session.Action] = []
@@ -72,7 +75,7 @@ public final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
         table.admit(self, mayGiveWay: delegate.mayGiveWay)
     }
 
-    /// Called instead of `start`: ends the session with a Bye and without a Hello, so that the peer does not learn this machine's name.
+    /// Ends a session that was not started, with a Bye and without a Hello, so that the peer does not learn this machine's name.
     /// - Parameter text: the reason, for the peer's user.
     public func refuse(_ code: ByeCode, text: String) {
         table.add(self)
@@ -97,8 +100,7 @@ public final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
         if isUncounted || !mayRead { updateReading() }
     }
 
-    /// Returns the weight of the hexes that wait for the store, and whether more frames may be read. The machine is `inout` to avoid a copy
-    /// for each frame.
+    /// Returns the weight of the hexes that wait to be stored, and whether more frames may be read. `machine` is `inout` to avoid a copy for each frame.
     private static func reading(_ machine: inout Session, at now: Session.Instant) -> (weight: Int, mayRead: Bool) {
         (machine.waitingWeight, machine.mayRead(now: now))
     }
@@ -128,7 +130,7 @@ public final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
         let end = self.end ?? .lost
         self.end = end
         checks.ended()
-        // The peer closed the connection unless a socket error other than ECONNRESET shows a lost link.
+        // Any error of the socket other than ECONNRESET shows a lost link. Otherwise the peer closed the connection.
         let closedByPeer = end == .lost && ((error as? IOError).map { $0.errnoCode == 104 /* ECONNRESET */ } ?? true)
         table.remove(self)
         delegate.ended(self, end: end, closedByPeer: closedByPeer)
@@ -136,7 +138,7 @@ public final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
 
     // MARK: Events and sending
 
-    /// Passes one event to the state machine, executes its actions, and sends pending frames.
+    /// Passes one event to the state machine, executes the resulting actions, and sends pending frames.
     public func act(_ event: (inout Session, inout [Session.Action]) -> Void) {
         var actions: [Session.Action] = []
         event(&machine, &actions)
@@ -155,10 +157,10 @@ public final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
         return room.frames > 0 && (room.isIdle || bytes <= room.bytes)
     }
 
-    /// Sends one hex, if `canSend` allows it. The caller calls `updateState` after the last hex of a batch.
+    /// Sends one hex. Call it only if `canSend` permits. After the last hex of a batch, call `updateState`.
     /// - Parameters:
     ///   - id: the caller's id of the hex, which is returned with its result (`SessionDelegate.settled`).
-    ///   - messageID: the same for every attempt, so that the peer recognises duplicates.
+    ///   - messageID: the id of the hex, the same in every attempt, by which the peer recognises duplicates.
     ///   - body: the hex as HexJM, encoded by `HexEncoder`.
     public func send(id: Int64, messageID: MessageID, body: ArraySlice<UInt8>) {
         let sequence = machine.numberStore(tag: id, bytes: body.count, now: now)
@@ -167,10 +169,10 @@ public final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
         }
     }
 
-    /// Refuses a step of a pairing. Several refusals are coalesced into one `cancel`.
+    /// Refuses a step of a pairing. If several are refused at once, a single `cancel` is sent.
     public func refuse(_ pairing: Pairing) { machine.refusePairing(pairing) }
 
-    /// Applies a change of trust, and sends another Hello if this machine's name, its card or the peer's frame limit changed.
+    /// Applies a change of trust. Sends another Hello if this machine's name, its card or the frame limit for the peer changed.
     /// - Parameter always: whether to send the Hello even without a change, so that a peer that was refused temporarily tries again.
     public func sendHello(_ hello: Hello, isTrusted: Bool, always: Bool = false) {
         act { machine, actions in
@@ -181,7 +183,7 @@ public final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
         table.shareAmongStrangers()
     }
 
-    /// Writes pending receipts, and updates reading and timers. Called after `send`, and by `act`.
+    /// Writes pending receipts, pauses or resumes reading, and schedules timers. Called after `send`, and by `act`.
     public func updateState() {
         count()
         updateReading()  // also after the end of the connection, for the frames received before
@@ -258,8 +260,8 @@ public final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
 
     // MARK: The store
 
-    /// Passes received hexes to the store, unless a batch is being stored; then they are passed after it.
-    /// - Parameter waits: whether a batch of a stream may wait for more hexes.
+    /// Passes received hexes to the delegate as a batch, unless the previous batch is still being stored.
+    /// - Parameter waits: whether the batch may wait for more hexes of a stream.
     private func submitBatch(waits: Bool = true) {
         if waits, let due = machine.batchDue(now: table.clocks.now) {
             guard batchTimer == nil else { return }
@@ -278,8 +280,9 @@ public final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
         delegate.received(hexes: batch, on: self)
     }
 
-    /// Reports the results of `SessionDelegate.received(hexes:on:)`, once the hexes are durable or refused. Also after the session's end.
-    /// - Parameter results: one for each hex, in their order.
+    /// Reports the results of a batch (`SessionDelegate.received(hexes:on:)`), once its hexes are durable or refused. Also called after the
+    /// session's end.
+    /// - Parameter results: one for each hex of the batch, in their order.
     public func batchCompleted(_ results: [DeliveryResult]) {
         machine.batchCompleted(results, now: table.clocks.now)
         submitBatch()
@@ -288,8 +291,7 @@ public final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
 
     // MARK: Reading and time
 
-    /// Reports the weight of the hexes that wait for the store to the table, as the difference from the last report. The weight is zero
-    /// once the store has returned all results.
+    /// Reports the weight of the hexes that wait to be stored to the table, if it has changed. It is zero once the results of all hexes are known.
     private func count() {
         let owner =
             machine.isTrusted ? connection.peerFingerprint.map { InboundMemoryLimit.Owner.peer($0.peerID) } ?? .strangers : .strangers
@@ -300,12 +302,12 @@ public final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
         table.waitingChanged(from: before, to: (owner, weight))
     }
 
-    /// Pauses or resumes reading. Called after every change of its conditions.
+    /// Pauses or resumes reading, as the state machine and the table decide. Called after every change of the conditions.
     func updateReading() {
         guard !machine.isClosed else { return }
         let now = table.clocks.now
         let mayRead = machine.mayRead(now: now) && table.room.mayRead(counted.owner)
-        // The timer only checks again, because a stranger's share of the rate limit may be smaller by then.
+        // When the timer fires, the conditions are checked again: a stranger's share of the rate limit may be smaller by then.
         if !mayRead, readTimer == nil, let again = machine.nextReadTime(now: now) {
             readTimer = connection.eventLoop.schedule(at: again, table.clocks) { [self] in
                 readTimer = nil
@@ -323,7 +325,7 @@ public final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
         connection.isReading = mayRead
     }
 
-    /// Checks all timeouts at once after time in which timers did not run, such as sleep of the machine.
+    /// Checks all timeouts immediately. Called if timers did not run for some time, for example after a suspend.
     public func timePassed() { tickNow() }
 
     private func tickNow() {
@@ -346,7 +348,8 @@ public final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
         }
     }
 
-    /// Whether no tick is set for this instant or an earlier one. A later one is cancelled.
+    /// Prepares to set a tick at an instant. A later tick is cancelled.
+    /// - Returns: `false` if a tick is already set for this instant or an earlier one.
     private func needsTick(at instant: Session.Instant) -> Bool {
         if let tick, tick.at <= instant { return false }
         tick?.task?.cancel()

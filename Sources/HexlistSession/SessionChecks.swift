@@ -1,7 +1,7 @@
 package import HexlistModel
 package import HexlistWire
 
-/// The diagnostic requests on a session. Each closure is called once, at the latest when the session ends.
+/// The pending diagnostic requests on a session. The closure of each is called once: with the result, or when the session ends.
 package struct SessionChecks {
     package var opened: ((Bool) -> Void)?
     package var ping: (message: String, done: (PingEnd) -> Void)?
@@ -10,7 +10,7 @@ package struct SessionChecks {
     package enum PingEnd {
         case answered
         case unanswered
-        /// Another challenge replaced the Ping before its answer; a session has one challenge at a time.
+        /// A challenge replaced the Ping before the answer; a session has one Ping at a time.
         case displaced
     }
 

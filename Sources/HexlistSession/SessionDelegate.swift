@@ -1,23 +1,22 @@
 public import HexlistModel
 public import HexlistWire
 
-/// The receiver of the events of sessions: it decides whom to trust, stores hexes, and sends.
+/// The owner of sessions: it receives their events, decides about trust, stores received hexes, and sends hexes.
 ///
-/// Every method is called on the event loop of the session's connection, and returns without blocking it. A session holds its delegate until
-/// it has ended.
+/// Every method is called on the event loop of the session's connection, and must not block it. A session retains its delegate until it has
+/// ended.
 public protocol SessionDelegate: AnyObject, Sendable {
     /// Handles the first Hello of the peer. On TLS its identity is proven, and `PeerSession.peer` has it; on plain TCP it is only a claim.
-    /// - Parameter version: the peer's version, for display. Peer text.
+    /// - Parameter version: the version of the peer's program, to be displayed. Untrusted text of the peer.
     func opened(_ session: PeerSession, hello: Hello, version: String)
 
-    /// Handles received hexes, at most `PeerSession.batchLimit`. The delegate calls `PeerSession.batchCompleted` once they are durable or
-    /// refused, with a result for each in their order. The next batch is passed only after that call. Also called for frames received
-    /// before the session's end.
+    /// Handles a batch of received hexes, at most `PeerSession.batchLimit`. Once they are durable or refused, the delegate calls
+    /// `PeerSession.batchCompleted` with a result for each hex, in their order. The next batch follows only after that call. Also called
+    /// for frames that arrived before the session's end.
     func received(hexes: [IncomingHex], on session: PeerSession)
 
-    /// Handles the end of the session. Called once, after all other calls except `received(hexes:on:)` for frames that arrived before the
-    /// end.
-    /// - Parameter closedByPeer: whether the other side closed the connection without a Bye, rather than the link being lost.
+    /// Handles the end of the session. Called once. Only `received(hexes:on:)` may be called later, for frames that arrived before the end.
+    /// - Parameter closedByPeer: whether the peer closed the connection without a Bye. `false` if the connection was lost.
     func ended(_ session: PeerSession, end: Session.EndReason, closedByPeer: Bool)
 
     /// Handles results of hexes that were sent with `PeerSession.send`, in their order. Ignored by default.
@@ -29,20 +28,21 @@ public protocol SessionDelegate: AnyObject, Sendable {
     /// Handles another Hello of the peer, with a new name or a higher frame limit. Ignored by default.
     func updated(_ session: PeerSession, hello: Hello)
 
-    /// Handles a first frame other than Hello: a foreign program, which sends hexes and receives only receipts. Ignored by default.
+    /// Handles a first frame other than a Hello. The peer is a legacy sender, which sends hexes and receives only receipts. Ignored by
+    /// default.
     func openedWithoutHello(_ session: PeerSession)
 
     /// Handles a step of a pairing, over TLS and after Hello. Refused by default.
     func received(pairing: Pairing, on session: PeerSession)
 
-    /// Handles a text for the user: peer text of at most `ProtocolLimits.messageBytes` bytes. Ignored by default.
+    /// Handles a message for the user: untrusted text of the peer, at most `ProtocolLimits.messageBytes` bytes. Ignored by default.
     func received(alert: String, on session: PeerSession)
 
     /// Handles a dial-back request, by which the peer tests whether its port can be reached. `Session.answerDialBack` answers it. Ignored by
     /// default.
     func received(dialBack: DialBack, on session: PeerSession)
 
-    /// Handles a request to dial the peer for a connection on which it fetches files. Ignored by default.
+    /// Handles a request of the peer to dial it. The peer fetches files on the new connection. Ignored by default.
     func received(fileDial: DialBack, on session: PeerSession)
 
     /// Handles the answer or the timeout of a challenge (`Session.challenge`). Ignored by default.
@@ -51,10 +51,11 @@ public protocol SessionDelegate: AnyObject, Sendable {
     /// Observes a receipt that refuses hexes before it is sent, for metrics. Ignored by default.
     func sending(refusals receipt: Receipt, on session: PeerSession)
 
-    /// Whether an idle session with a stranger is kept, for example to send a hex, or for a pairing or a file. `false` by default.
+    /// Whether an idle session with a stranger is not ended, because it is needed to send a hex, or for a pairing or a file. `false` by
+    /// default.
     func hasWork(for session: PeerSession) -> Bool
 
-    /// Whether a stranger's session may be ended in favour of another stranger. `true` by default.
+    /// Whether a stranger's session may be ended to make room for another stranger. `true` by default.
     func mayGiveWay(_ session: PeerSession) -> Bool
 }
 

@@ -1,7 +1,7 @@
 public import HexlistWire
 
 extension Session.EndReason {
-    /// A sentence for users. May contain text of the peer.
+    /// The reason as a sentence for users. May contain untrusted text of the peer.
     public var text: String {
         switch self {
         case .lost: "The connection was lost."

@@ -4,21 +4,23 @@ import HexlistTransport
 import HexlistWire
 public import NIOCore
 
-/// The sessions of one identity, from their start until their connections are closed, and their shared limits and resources: the number and
-/// rate of strangers, the memory for hexes that wait for the store, coalesced ticks, and the decoder.
+/// All sessions of this machine's identity, until their connections are closed, and their shared state: the number and rate limits of
+/// strangers, the memory limit of hexes that wait to be stored, coalesced ticks, and the decoder.
 ///
-/// Confined to its event loop: every member is used on that loop only. That makes it `Sendable`.
+/// Every member is used only on the event loop of the connections. That makes the class `Sendable`.
 public final class SessionTable: @unchecked Sendable {
     let own: PeerID
-    /// The limits for strangers. New frame limits apply to sessions that begin later, all others immediately.
+    /// The limits for strangers. A new frame size applies to later sessions, new rates apply immediately, and a new number of sessions
+    /// applies when the next one begins.
     public var limits: SessionLimits {
         didSet { shareAmongStrangers() }
     }
     private var all: [ObjectIdentifier: PeerSession] = [:]
     /// Maximum frames per second that are read from each stranger.
     private(set) var strangerRate = 0.0
+    /// The memory limit of received hexes that wait to be stored.
     private(set) var room = InboundMemoryLimit()
-    /// The two trusted sessions whose hexes were passed to the store last.
+    /// The last two trusted sessions whose hexes were passed to the store.
     private var recentStoreWriters: [(session: ObjectIdentifier, at: ContinuousClock.Instant)] = []
     private var ticks = CoalescedTimers()
     private let tickTimer: DeadlineTimer
@@ -27,9 +29,9 @@ public final class SessionTable: @unchecked Sendable {
     let decoder = SharedDecoder()
 
     /// - Parameters:
-    ///   - own: the identity of this side.
+    ///   - own: this machine's identity.
     ///   - eventLoop: the event loop of all connections.
-    ///   - clocks: replaced only in tests.
+    ///   - clocks: replaced in tests only.
     public init(own: PeerID, limits: SessionLimits = SessionLimits(), on eventLoop: any EventLoop, clocks: Clocks = .system) {
         self.own = own
         self.limits = limits
@@ -42,7 +44,7 @@ public final class SessionTable: @unchecked Sendable {
 
     public subscript(key: ObjectIdentifier) -> PeerSession? { all[key] }
 
-    /// The open sessions of a key, with and without Hello, oldest first.
+    /// The open sessions of a key, with or without a Hello, oldest first.
     public func sessions(of key: Fingerprint) -> [PeerSession] {
         all.values.filter { $0.connection.peerFingerprint == key && !$0.machine.isClosed }.sorted { $0.connection.id < $1.connection.id }
     }
@@ -54,7 +56,7 @@ public final class SessionTable: @unchecked Sendable {
         shareAmongStrangers()
     }
 
-    /// Stops the timer that sessions share. Remaining sessions have no ticks any more, so the caller has to end them.
+    /// Stops the shared timer. No ticks follow, so the caller has to end the remaining sessions.
     public func stop() {
         isStopped = true
         tickTimer.cancel()
@@ -62,12 +64,13 @@ public final class SessionTable: @unchecked Sendable {
 
     // MARK: Strangers
 
-    /// The inbound sessions of strangers, including ended ones whose connection is not closed yet.
+    /// The sessions that strangers dialled, including ended sessions whose connection is not closed yet.
     private var strangers: [PeerSession] { all.values.filter { !$0.machine.isTrusted && $0.connection.role == .acceptor } }
 
-    /// Ends another stranger's session if there are too many. Called before frames of the new session are handled.
-    /// - Parameter mayGiveWay: whether a session may be ended in favour of the new one. Open sessions with the key of the new session are
-    ///   never ended here: they may show that two machines have the key, and `DuplicateSessions.sessionsOfOneKey` limits their number.
+    /// Ends a session of another stranger if there are too many. Called before frames of the new session are handled.
+    /// - Parameter mayGiveWay: whether a session may be ended to make room for the new one. Sessions with the same key as the new session
+    ///   are never ended here, because they may show that two machines have the key; `DuplicateSessions.sessionsOfOneKey` limits their
+    ///   number.
     func admit(_ session: PeerSession, mayGiveWay: (PeerSession) -> Bool) {
         guard !session.machine.configuration.isTrusted else { return }
         let oldestFirst = strangers.sorted { $0.connection.id < $1.connection.id }
@@ -79,14 +82,14 @@ public final class SessionTable: @unchecked Sendable {
         if let surplus = StrangerSessions.surplus(open.map(\.connection.remoteNetwork), limit: limits.strangerSessions) {
             open[surplus].act { $0.end(.idle, text: "Others need the place.", &$1) }
         }
-        // If too many sessions have ended but still wait for their peers to close, the oldest connection is aborted.
+        // Ended sessions wait for the peer to close the connection. If there are too many of them, the oldest connection is aborted.
         let leaving = oldestFirst.filter(\.machine.isClosed)
         if leaving.count > limits.strangerSessions { leaving.first?.connection.abort() }
         shareAmongStrangers()
         setStrangerRate(of: session)
     }
 
-    /// Divides the rate limit of all strangers among their sessions, after the limit or the number of sessions has changed.
+    /// Divides the rate limit of all strangers equally among their sessions. Called after the limit or the number of sessions has changed.
     func shareAmongStrangers() {
         let rate = StrangerSessions.rate(
             each: limits.strangerFramesPerSecond, together: limits.allStrangersFramesPerSecond,
@@ -100,7 +103,7 @@ public final class SessionTable: @unchecked Sendable {
 
     // MARK: Hexes that wait for the store
 
-    /// Updates the weight of a session's hexes that wait for the store, and pauses or resumes reading of the affected sessions.
+    /// Reports a change of the weight of a session's hexes that wait to be stored. Pauses or resumes reading of the affected sessions.
     func waitingChanged(from before: (owner: InboundMemoryLimit.Owner, weight: Int), to now: (owner: InboundMemoryLimit.Owner, weight: Int))
     {
         var changed = false
@@ -120,7 +123,7 @@ public final class SessionTable: @unchecked Sendable {
         return recentStoreWriters.contains { $0.session != ObjectIdentifier(session) && now - $0.at < time }
     }
 
-    /// Notes that hexes of a session are passed to the store.
+    /// Records that hexes of a session are passed to the store.
     func noteStoreWrite(by session: PeerSession) {
         guard session.machine.isTrusted else { return }
         let id = ObjectIdentifier(session)
@@ -131,7 +134,7 @@ public final class SessionTable: @unchecked Sendable {
 
     // MARK: Time
 
-    /// Schedules a tick of the session at a whole second. All sessions share one timer.
+    /// Schedules a tick of the session at a whole second. All such ticks share one timer.
     func shareTick(_ session: PeerSession, at second: ContinuousClock.Instant) {
         ticks.add(ObjectIdentifier(session), at: second)
         scheduleTicks()
@@ -147,9 +150,9 @@ public final class SessionTable: @unchecked Sendable {
     }
 }
 
-/// The decoder of all sessions of a table, so that its buffers exist once.
+/// The decoder of all sessions of a table, so that its buffers are allocated only once.
 ///
-/// Confined to the table's event loop; that makes it `Sendable`.
+/// Every member is used only on the table's event loop; that makes the class `Sendable`.
 final class SharedDecoder: @unchecked Sendable {
     private var decoder = WrapperDecoder()
 

@@ -1,8 +1,9 @@
-/// Instants one second apart, the same for all callers, so that deferrable work is coalesced and wakes the process once.
+/// Instants one second apart, shared by all callers. Timers that may fire late fire at these instants, so the process wakes once for
+/// several timers.
 enum WholeSeconds {
     private static let first = ContinuousClock.now
 
-    /// - Returns: the first of these instants that is not before `instant`.
+    /// - Returns: the first such instant at or after `instant`.
     static func next(from instant: ContinuousClock.Instant) -> ContinuousClock.Instant {
         let fraction = (instant - first).components.attoseconds
         guard fraction != 0 else { return instant }
@@ -11,16 +12,17 @@ enum WholeSeconds {
     }
 }
 
-/// The sessions with a tick at each whole second, for one shared timer: a timer for each would take most of the memory of an idle session.
+/// The sessions whose next tick is at a whole second, grouped by instant, for one shared timer. A timer for each session would take most of
+/// the memory of an idle session.
 ///
-/// Sessions are not removed; each checks whether its tick is still due.
+/// An entry is not removed if its session ends or no longer needs the tick; the session checks that when the tick occurs.
 struct CoalescedTimers {
     typealias Instant = ContinuousClock.Instant
 
     /// The sessions that tick at each instant. There is at most one entry per second until the latest tick.
     private var sessions: [Instant: Set<ObjectIdentifier>] = [:]
 
-    /// The instant at which to call `take` next.
+    /// The instant at which `take` is to be called next.
     var next: Instant? { sessions.keys.min() }
 
     /// - Parameter second: an instant of `WholeSeconds`.
