@@ -1,12 +1,12 @@
 public import HexlistModel
 import Logging
 
-/// Results of rows, changes of couriers, and the pauses after failures.
+/// Handles the results of rows, the connection and end of couriers, and the pauses after failures.
 extension DeliveryScheduler {
-    /// Handles the results of rows that a courier reports.
+    /// Handles the results of rows that a courier has sent.
     public func settled(_ rows: [RowResult], by courier: any Courier, to peer: PeerID, _ host: isolated some DeliveryHost) {
-        // While two machines may have the peer's identity, receipts are ignored, and the rows are sent again later. A machine that has the
-        // hexes already answers `duplicate`.
+        // While two machines may have the peer's identity, receipts are ignored, and the rows are sent again later. The peer then answers
+        // `duplicate` for hexes that it has stored.
         guard !host.isUndecided(peer) else { return }
         let link = link(to: peer)
         let now = clocks.now
@@ -26,15 +26,15 @@ extension DeliveryScheduler {
     }
 
     /// Writes results to the store.
-    /// - Parameter counted: whether the delivery has to wait for this write before it reads the outbox again from the start
-    ///   (`PeerDelivery.written`).
+    /// - Parameter counted: whether the results come from `PeerDelivery.settled`. `PeerDelivery.written` is then called after the write,
+    ///   because the outbox must not be read again from the start before it.
     func write(_ results: [RowResult], for link: DeliveryLink, counted: Bool, _ host: isolated some DeliveryHost) {
         let peer = link.peer
         let now = clocks.milliseconds
         let next = link.delivery.pausedUntil.map { now + ($0 - clocks.now).milliseconds }
         let isTemporaryRefusal = results.contains(where: \.result.isTemporary)
-        // The commit is awaited if a caller reads these results from the store: the results of streams, failures, and the reasons of
-        // refusals.
+        // The write must not be deferred if a caller waits to read these results from the store. That applies to all results of streams, to
+        // failures, and to the reasons of refusals.
         var isAwaited = sends.followsStore || isTemporaryRefusal
         if sends.followsReceipts {
             let receipts = results.filter(\.result.isReceipt)
@@ -50,7 +50,7 @@ extension DeliveryScheduler {
                     host.deliveries.sends.moved(moves)
                     if isTemporaryRefusal { host.deliveries.wakeWaiters(host) }
                 case .failure(let error):
-                    // The rows stay queued and are sent again; the peer recognises the duplicates.
+                    // The rows stay queued, and are sent again. The peer recognises the duplicates.
                     host.logger.error("receipts could not be recorded", metadata: ["peer.id": "\(peer)", "error": "\(error)"])
                     guard let link else { return }
                     link.delivery.rowsChanged()
@@ -65,7 +65,8 @@ extension DeliveryScheduler {
         }
     }
 
-    /// Removes the state of a peer whose last courier ended before its results were written, if the store has no queued rows for it.
+    /// Removes the state of a peer without a courier if the store has no queued rows for it. Called if there may have been rows when the
+    /// last courier ended.
     private func checkForRows(_ link: DeliveryLink, _ host: isolated some DeliveryHost) {
         let peer = link.peer
         let revision = link.delivery.queueRevision
@@ -100,7 +101,7 @@ extension DeliveryScheduler {
 
     // MARK: Couriers
 
-    /// Adds a courier and uses it from now on. Sending begins with the next `pump`.
+    /// Adds a courier, which is used from now on. The caller begins sending with `pump`.
     /// - Parameter start: the peer's boot nonce. If it has changed, the peer restarted and may accept the hexes that it refused before.
     public func connected(_ courier: any Courier, to peer: PeerID, start: BootNonce) {
         let link = link(to: peer)
@@ -109,24 +110,24 @@ extension DeliveryScheduler {
         link.delivery.connected(frameLimit: courier.frameLimit)
     }
 
-    /// Handles a later Hello of the peer, after which it may accept more or longer hexes.
+    /// Handles a later Hello of the peer, which means that it may accept more or longer hexes.
     public func mayAcceptMore(_ courier: any Courier, to peer: PeerID, _ host: isolated some DeliveryHost) {
         guard let link = links[peer] else { return }
         let now = clocks.now
-        // If both sides dialled at the same time, there are two sessions, and the Hello may arrive on the session that is not used for
+        // If both machines dialled at the same time, there are two sessions. The Hello may arrive on the session that is not used for
         // sending.
         link.delivery.greetedAgain(frameLimit: link.courier === courier ? courier.frameLimit : nil, now: now)
         resumeAfterPause(link, now: now, host)
         pump(link, host)
     }
 
-    /// Handles the end of a session that ended before it became a courier.
+    /// Handles the end of a session that never became a courier.
     public func notReached(_ peer: PeerID, _ end: CourierEnd, _ host: isolated some DeliveryHost) {
         guard let link = links[peer], link.courier == nil, mayHaveRows(link, host) else { return }
         transferFailed(link, end: end, host)
     }
 
-    /// Handles the end of a courier, also before `connected`. Its rows without a result are sent again.
+    /// Handles the end of a courier, even one that was never passed to `connected`. Its rows without a result are sent again.
     public func ended(_ courier: any Courier, to peer: PeerID, _ end: CourierEnd, _ host: isolated some DeliveryHost) {
         let link = link(to: peer)
         let wasUsed = link.courier.map { $0 === courier } ?? true
@@ -155,14 +156,14 @@ extension DeliveryScheduler {
 
     // MARK: Pauses
 
-    /// Pauses after a failed transfer, with exponential back-off.
+    /// Begins a pause after a failed transfer, with exponential back-off.
     /// - Parameters:
     ///   - end: the reason of the failure; `nil` if the outbox could not be read or written.
-    ///   - blamed: the first row in flight; `nil` if there is none.
+    ///   - blamed: the first row in flight, to which the failure is attributed; `nil` if there is none.
     func transferFailed(_ link: DeliveryLink, end: CourierEnd?, blamed: Int64? = nil, _ host: isolated some DeliveryHost) {
         var random = SystemRandomNumberGenerator()
         let isConflict = end?.cause == .conflict
-        // An identity conflict has a pause of fixed length, because it does not last longer after more failures.
+        // The pause after an identity conflict is fixed. Its length does not depend on the number of failures.
         if !isConflict { link.transferFailures += 1 }
         let pause =
             isConflict
@@ -190,13 +191,13 @@ extension DeliveryScheduler {
         if let until = link.delivery.pausedUntil, until > now { resume(link, at: until, host) }
     }
 
-    /// Releases the peer's slot, and sends to the peer again at `instant`.
+    /// Releases the peer's slot, and resumes sending to the peer at `instant`.
     private func resume(_ link: DeliveryLink, at instant: ContinuousClock.Instant, _ host: isolated some DeliveryHost) {
         releaseSlot(link, host)
         scheduleKick(link, at: instant, host)
     }
 
-    /// Calls `kick` at an instant, or at the end of the pause if the pause was extended meanwhile.
+    /// Calls `kick` at an instant. If the pause was extended meanwhile, at the end of the pause.
     private func scheduleKick(_ link: DeliveryLink, at instant: ContinuousClock.Instant, _ host: isolated some DeliveryHost) {
         link.resumption.set(instant, host) { [peer = link.peer] host in
             guard let link = host.deliveries.links[peer] else { return }

@@ -1,15 +1,16 @@
 public import HexlistModel
 import Logging
 
-/// Sends batches to couriers, and distributes the slots.
+/// Sends batches of rows to couriers, and distributes the slots.
 extension DeliveryScheduler {
-    /// Continues to send over a courier that has capacity again. Without effect if the peer has a newer courier, which is used instead.
+    /// Sends more rows over a courier that has capacity again. No effect if the peer has a newer courier, which is used instead.
     public func pump(_ courier: any Courier, to peer: PeerID, _ host: isolated some DeliveryHost) {
         guard let link = links[peer], link.courier === courier else { return }
         pump(link, host)
     }
 
-    /// Sends rows up to the courier's capacity and reads more rows. Requests a slot, and releases it if there is nothing to send.
+    /// Sends rows up to the courier's capacity, and reads more rows from the store. Requests a slot if rows are to be sent; otherwise
+    /// releases the slot.
     func pump(_ link: DeliveryLink, _ host: isolated some DeliveryHost) {
         guard !host.isStopping, let courier = link.courier, courier.isOpen else { return }
         let now = clocks.now
@@ -29,16 +30,16 @@ extension DeliveryScheduler {
             releaseSlot(link, host)
         } else if hasUsedSlot(link) {
             releaseSlot(link, host)
-            _ = slots.request(link.peer, now: now)  // at the end of the queue
+            _ = slots.request(link.peer, now: now)  // now last in the queue
         }
     }
 
-    /// Whether a full window of bytes was sent to the peer in this slot, and other peers wait for one.
+    /// Whether other peers wait for a slot, and this peer was sent a full window of bytes in its slot.
     private func hasUsedSlot(_ link: DeliveryLink) -> Bool {
         slots.hasSlot(link.peer) && slots.othersWait && link.delivery.bytesThisSlot >= ProtocolLimits.windowBytes
     }
 
-    /// Sends one batch.
+    /// Sends rows that fit into the courier's capacity, as one batch.
     /// - Returns: whether the courier may have capacity for more.
     private func sendBatch(
         _ link: DeliveryLink, over courier: any Courier, now: ContinuousClock.Instant, _ host: isolated some DeliveryHost
@@ -67,6 +68,7 @@ extension DeliveryScheduler {
         return true
     }
 
+    /// Reads a batch of rows from the store, and passes it to the delivery.
     private func load(_ link: DeliveryLink, after: Int64, epoch: Int, _ host: isolated some DeliveryHost) {
         let peer = link.peer
         let longest = max(0, link.delivery.frameLimit < ProtocolLimits.trustedFrameBytes ? link.delivery.longestBody : .max)
@@ -90,12 +92,13 @@ extension DeliveryScheduler {
 
     // MARK: Slots
 
+    /// Gives up the peer's slot, or its position in the queue for one.
     func releaseSlot(_ link: DeliveryLink, _ host: isolated some DeliveryHost) {
         guard slots.hasSlot(link.peer) || slots.isWaiting(link.peer) else { return }
         if slots.release(link.peer) != nil { wakeNext(host) }
     }
 
-    /// Lets the first peer in the queue request the free slot, and then the following peers while slots are free.
+    /// Lets the first peer in the queue for slots request the free slot. Repeats this for the next peers while slots are free.
     private func wakeNext(_ host: isolated some DeliveryHost) {
         // Deferred to a later tick, because the caller may still be sending to another peer.
         host.onLoop { host in
@@ -110,7 +113,8 @@ extension DeliveryScheduler {
         }
     }
 
-    /// Revokes slots that time out while other peers wait, even if the timeout of the courier is longer.
+    /// Sets the timer that revokes slots after their timeout if other peers wait. It does not depend on the courier's own timeout, which
+    /// may be longer.
     private func watchSlots(_ host: isolated some DeliveryHost) {
         slotTimer.set(slots.deadline, host) { host in
             let deliveries = host.deliveries

@@ -3,17 +3,17 @@ public import HexlistModel
 import Logging
 public import NIOCore
 
-/// Schedules the delivery of outbox rows to peers: hexes are sent to a peer while it has a slot (`SendSlots`) and no pause. `PeerDelivery`
-/// selects its rows.
+/// Sends outbox rows to peers. At most `SendSlots.limit` peers are sent to at the same time, and none during a pause. `PeerDelivery`
+/// selects the rows of a peer.
 ///
-/// Confined to the event loop of its host.
+/// Every member is used on the event loop of the host only.
 public final class DeliveryScheduler {
     /// The state of each peer that has a courier or may have rows to send.
     var links: [PeerID: DeliveryLink] = [:]
-    /// The callers that wait for rows.
+    /// The callers that wait for results of rows.
     public var sends = SendTracker()
     var slots: SendSlots
-    /// The state of draining; `nil` unless the node is changing its identity.
+    /// The state of draining; `nil` except while the node changes its identity.
     private var draining: Draining?
     let slotTimer: DeadlineTimer
     let window: CourierWindow
@@ -21,7 +21,7 @@ public final class DeliveryScheduler {
     let clocks: Clocks
 
     /// - Parameters:
-    ///   - peers: maximum number of peers to which hexes are sent at the same time.
+    ///   - peers: maximum number of peers to which hexes are sent at the same time: the number of slots.
     ///   - window: the limit on hexes in flight to each peer.
     public init(concurrentPeers peers: Int, _ window: CourierWindow, on eventLoop: any EventLoop, _ clocks: Clocks) {
         self.window = window
@@ -55,18 +55,19 @@ public final class DeliveryScheduler {
 
     // MARK: Peers
 
+    /// Whether there may be rows to send to the peer, in memory or in the store.
     public func hasWork(for peer: PeerID) -> Bool { links[peer]?.delivery.hasWork ?? false }
 
-    /// Whether the scheduler has state of the peer: a courier, queued rows, or a wait before the next attempt.
+    /// Whether the scheduler has state of the peer, because of a courier, queued rows, or a pause.
     public func knows(_ peer: PeerID) -> Bool { links[peer] != nil }
 
-    /// Whether the peer is being dialled for queued rows.
+    /// Whether the peer is being dialled because of queued rows.
     public func isReaching(_ peer: PeerID) -> Bool { links[peer]?.isReaching ?? false }
 
-    /// Maximum bytes of a frame on the newest courier; 0 without one.
+    /// Maximum bytes of a frame on the peer's newest courier; 0 if it has no courier.
     public func frameLimit(of peer: PeerID) -> Int { links[peer]?.delivery.frameLimit ?? 0 }
 
-    /// Ends the pause after failures, because the peer was away and is back.
+    /// Ends the pause after failed transfers, because the peer is online again.
     public func peerIsBack(_ peer: PeerID) { links[peer]?.delivery.peerIsBack() }
 
     /// Ends the pauses of these peers at the user's request.
@@ -79,21 +80,21 @@ public final class DeliveryScheduler {
         }
     }
 
-    /// Called when this machine's user has trusted the peer. Retries hexes that the peer refused temporarily, because the peer's user
-    /// probably trusts this machine now too.
+    /// Ends the pause that the peer requested. Called when this machine's user has trusted the peer, because the peer's user has probably
+    /// trusted this machine too.
     public func trustBegan(_ peer: PeerID, _ host: isolated some DeliveryHost) {
         guard let link = links[peer] else { return }
         link.delivery.trustBegan()
         kick(link, host)
     }
 
-    /// Sends the queued rows that `isHeld` no longer holds back.
-    /// - Parameter peer: the peer whose holds changed; `nil` for all peers.
+    /// Resumes sending to peers for which `isHeld` may have become `false`.
+    /// - Parameter peer: the peer concerned; `nil` for all peers.
     public func holdsChanged(of peer: PeerID?, _ host: isolated some DeliveryHost) {
         for link in links.values where peer == nil || link.peer == peer { kick(link, host) }
     }
 
-    /// Sends the queued rows of a peer over its courier, or dials the peer if it is online.
+    /// Continues sending: sends the peer's queued rows over its courier, or dials the peer if it is online.
     func kick(_ link: DeliveryLink, _ host: isolated some DeliveryHost) {
         guard !host.isStopping else { return }
         if link.courier != nil { return pump(link, host) }
@@ -111,25 +112,26 @@ public final class DeliveryScheduler {
 
     // MARK: Rows
 
-    /// Sends rows that were queued, in ascending order.
+    /// Sends rows that were queued.
     /// - Parameters:
-    ///   - again: peers with existing rows that were queued again. Such rows may have lower ids than those in memory, so the outbox is read
+    ///   - rows: the rows of each peer, in ascending order of their ids.
+    ///   - again: peers with older rows that were queued again. These rows may have lower ids than those in memory, so the outbox is read
     ///     again from the start.
     ///   - isDurable: `false` for rows that are sent before their commit (`PeerDelivery.appended`).
     public func queued(_ rows: [PeerID: [OutgoingHex]], again: Set<PeerID>, isDurable: Bool, _ host: isolated some DeliveryHost) {
         for peer in again { link(to: peer).delivery.rowsChanged() }
         for (peer, rows) in rows { link(to: peer).delivery.appended(rows, isDurable: isDurable) }
         for peer in again.union(rows.keys) { kick(link(to: peer), host) }
-        // Flushes before the caller wakes the store's writer thread, which takes about as long as the flush and competes with it for a
-        // core.
+        // The flush comes before the caller wakes the store's writer thread. Otherwise both would compete for a core at the same time.
         if !isDurable { for peer in rows.keys { links[peer]?.courier?.flush() } }
     }
 
-    /// Notes that rows for these peers are being written to the store, until `enqueueEnded`.
+    /// Records that rows for these peers are being written to the store, until `enqueueEnded`.
     public func enqueueBegan(for peers: [PeerID]) {
         for peer in peers { link(to: peer).delivery.enqueueBegan() }
     }
 
+    /// Records that the write reported by `enqueueBegan` has ended.
     public func enqueueEnded(for peers: [PeerID], _ host: isolated some DeliveryHost) {
         for peer in peers {
             guard let link = links[peer] else { continue }
@@ -138,8 +140,8 @@ public final class DeliveryScheduler {
         }
     }
 
-    /// Drops uncommitted rows to these peers, because their transaction failed.
-    /// - Parameter last: the id of the last of these rows.
+    /// Drops rows that were sent before their commit, because their transaction failed.
+    /// - Parameter last: the greatest id of these rows.
     public func uncommittedLost(upTo last: Int64, to peers: [PeerID], _ host: isolated some DeliveryHost) {
         for peer in peers {
             guard let link = links[peer], link.delivery.uncommittedLost(upTo: last) else { continue }
@@ -147,7 +149,7 @@ public final class DeliveryScheduler {
         }
     }
 
-    /// Handles rows that the user cancelled.
+    /// Handles rows that the user cancelled. Rows in flight are withdrawn from their courier, if possible.
     public func cancelled(_ moves: [OutboxMove]) {
         for peer in Set(moves.map(\.peer)) { links[peer]?.delivery.rowsChanged() }
         for move in moves {
@@ -159,33 +161,34 @@ public final class DeliveryScheduler {
         sends.moved(moves)
     }
 
-    /// Handles rows that the user queued again, and ends pauses.
-    /// - Parameter peers: the peers of these rows and of rows that were queued already.
+    /// Handles rows that the user queued again. Ends the pauses of their peers.
+    /// - Parameter peers: the peers of these rows, and of other queued rows that the user wants to be sent now.
     public func retried(_ moves: [OutboxMove], of peers: Set<PeerID>, _ host: isolated some DeliveryHost) {
         sends.moved(moves)
         retryNow(peers, host)
     }
 
-    /// Whether the rows in memory for one of these peers exceed half of the limit (`PeerDelivery.isBufferFilling`).
+    /// Whether the rows in memory for one of these peers take more than half of the permitted memory (`PeerDelivery.isBufferFilling`).
     public func isBufferFilling(for peers: [PeerID]) -> Bool { peers.contains { links[$0]?.delivery.isBufferFilling ?? false } }
 
     // MARK: Queued rows
 
-    /// Whether nothing may be sent to the peer, because this node drains or there is an identity conflict.
+    /// Whether sending to the peer is suspended, because this node is draining or there is an identity conflict.
     public func isHeld(_ peer: PeerID, _ host: isolated some DeliveryHost) -> Bool { draining != nil || host.isInConflict(with: peer) }
 
-    /// The rows that are being sent, at most `window` for each peer.
+    /// The rows that are being sent, at most `window` for each peer. Rows of a courier that waits do not count.
     public var rowsInFlight: Set<Int64> {
         links.values.reduce(into: []) { if let courier = $1.courier, courier.wait == nil { $0.formUnion(courier.inFlight) } }
     }
 
-    /// - Returns: the reason why a queued row that is not in flight waits, and the instant of the next attempt if it is known.
+    /// Returns the reason why a queued row that is not in flight is not being sent, and the instant of the next attempt if it is known.
+    /// - Parameter bytes: the size of the row's body.
     public func wait(
         of peer: PeerID, bytes: Int, _ host: isolated some DeliveryHost
     ) -> (reason: OutboxWait, until: ContinuousClock.Instant?) {
         guard !isHeld(peer, host) else { return (.conflict, nil) }
         let link = links[peer]
-        // A peer that is away is reported as such also during a pause, because the pause ends when the peer is back.
+        // A peer that is away is reported as away, even during a pause: the pause ends when the peer is back.
         guard link?.courier != nil || host.isVerified(peer) else { return (.peer, nil) }
         if let link, let until = link.delivery.pausedUntil, link.delivery.isPaused(now: clocks.now) { return (.retry, until) }
         guard let link, link.courier != nil, !host.isUndecided(peer) else { return (.session, nil) }
@@ -194,55 +197,57 @@ public final class DeliveryScheduler {
         return (slots.isWaiting(peer) ? .slot : .window, nil)
     }
 
-    /// Whether a row may get its result before the deadline: its peer is online, trusts this machine if the row is long, and did not request
-    /// a longer pause.
-    /// - Parameter bytes: the bytes of the row; `nil` for any.
+    /// Whether a caller should wait for the result of a row, because it may arrive before the deadline. The peer has to be online, without
+    /// a pause beyond the deadline, and has to trust this machine if the row is too long for strangers.
+    /// - Parameter bytes: the size of the row's body; `nil` if it is not known.
     public func isWorthWaiting(
         for peer: PeerID, bytes: Int?, until deadline: ContinuousClock.Instant, _ host: isolated some DeliveryHost
     ) -> Bool {
         guard !isHeld(peer, host) else { return false }
         guard let link = links[peer] else { return host.isVerified(peer) }
         if let bytes, link.delivery.waitsForTrust(bytes: bytes) { return false }
-        // A result of the peer is being written. If it is a refusal, the caller reads its reason from the store.
+        // Results of the peer are being written. If one is a refusal, the caller reads its reason from the store.
         if link.delivery.isWriting { return true }
         if let wait = link.courier?.wait, wait.reason == .pin || wait.until.map({ $0 > deadline }) ?? false { return false }
         if let until = link.delivery.pausedUntil, until > deadline { return false }
-        // A courier that is ending may be replaced by another.
+        // After a courier that is closing, another one may follow.
         return link.courier?.isOpen == true || host.isVerified(peer)
     }
 
     // MARK: Callers
 
-    /// Wakes the callers that wait for capacity of the outbox, because rows were completed or deleted.
+    /// Wakes the callers that wait for space in the outbox. Called after rows were completed or deleted.
     public func capacityFreed() { sends.capacityFreed() }
 
-    /// Wakes the callers that wait for rows, because the conditions for waiting may have changed.
+    /// Wakes the callers that wait for rows, so that they check `isWorthWaiting` again.
     public func wakeWaiters(_ host: isolated some DeliveryHost) { sends.wakeAll(isStopping: host.isStopping) }
 
     // MARK: Draining
 
+    /// Whether the node drains, and rows are still in flight.
     var isWaitingToDrain: Bool { if case .waiting? = draining { true } else { false } }
 
+    /// Whether the node drains, with or without rows in flight.
     public var isDraining: Bool { draining != nil }
 
-    /// Stops sending new rows.
-    /// - Parameter done: called once all rows in flight have results.
+    /// Stops sending further rows.
+    /// - Parameter done: called once all rows in flight have results, or at `resume`.
     public func drain(_ done: @escaping () -> Void) {
         draining = .waiting(done)
         checkDrained()
     }
 
-    /// Ends the wait for results. Sending stays stopped.
+    /// Gives up waiting for the results of rows in flight. No rows are sent until `resume`.
     public func stopWaitingToDrain() { if draining != nil { draining = .drained } }
 
-    /// Ends the wait for results if there are no rows in flight.
+    /// Calls the closure that was passed to `drain` if no rows are in flight.
     func checkDrained() {
         guard case .waiting(let done)? = draining, links.values.allSatisfy(\.isAnswered) else { return }
         draining = .drained
         done()
     }
 
-    /// Resumes sending after `drain`.
+    /// Sends rows again after `drain`.
     public func resume(_ host: isolated some DeliveryHost) {
         if case .waiting(let done)? = draining { done() }
         draining = nil
@@ -250,7 +255,7 @@ public final class DeliveryScheduler {
     }
 }
 
-/// The state of draining, during which no new rows are sent.
+/// The state of draining. No rows are sent meanwhile.
 private enum Draining {
     /// Rows are in flight. The closure is called once all of them have results.
     case waiting(() -> Void)

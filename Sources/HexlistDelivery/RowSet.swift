@@ -1,4 +1,5 @@
-/// A set of outbox row ids: a bitmap in pages of 65 536 bits, so that a million rows take 128 KiB in any order.
+/// A set of outbox row ids. It is a bitmap in pages of 65 536 bits, so a million consecutive rows take 128 KiB, in whatever order they are
+/// added.
 public struct RowSet: Sendable {
     private static let pageBits = 16
     private var pages: [Int64: [UInt64]] = [:]
@@ -10,6 +11,7 @@ public struct RowSet: Sendable {
         (id >> pageBits, Int(id & 0xFFFF) >> 6, 1 << UInt64(id & 63))
     }
 
+    /// Adds an id.
     /// - Returns: whether the id was not in the set before.
     @discardableResult
     mutating func insert(_ id: Int64) -> Bool {
@@ -43,7 +45,7 @@ public struct RowSet: Sendable {
         }
     }
 
-    /// The elements as the fewest ranges, in ascending order.
+    /// The elements, as the smallest number of ranges, in ascending order.
     public var ranges: [ClosedRange<Int64>] {
         var ranges: [ClosedRange<Int64>] = []
         for (page, words) in pages.sorted(by: { $0.key < $1.key }) {

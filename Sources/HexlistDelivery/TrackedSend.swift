@@ -9,9 +9,10 @@ public struct BulkCounts: Sendable, Equatable {
     /// Rows that failed, expired or were cancelled.
     public var failed = 0
     public var queued = 0
-    /// The number of accepted rows that an earlier send with the same idempotency key queued.
+    /// The number of accepted rows that existed already, queued by an earlier send with the same idempotency key.
     public var earlier = 0
 
+    /// The number of rows in all states.
     public var accepted: Int { stored + held + rejected + failed + queued }
 
     public init() {}
@@ -27,19 +28,20 @@ public struct BulkCounts: Sendable, Equatable {
     }
 }
 
-/// The progress of a send: one hex to one or more peers, or a stream of hexes. Has a bit for each row, counts, and a bounded number of rows
-/// to report, but no hexes.
+/// The progress of a send: one hex to one or more peers, or a stream of hexes. In memory are one bit per row, the counts, and a bounded
+/// number of rows to report, but no hexes.
 ///
-/// Confined to the node's event loop, except `init`; that makes it `Sendable`.
+/// Used on the node's event loop only, except `init`; that makes it `Sendable`.
 public final class TrackedSend: @unchecked Sendable {
     public enum Kind: Sendable {
-        /// One hex of `bytes` bytes, with a row for each peer. A row is complete with the peer's receipt, even before the receipt is durable.
+        /// One hex of `bytes` bytes, with a row for each peer. A row is complete once the peer's receipt arrives, even before the receipt
+        /// is durable.
         case single(bytes: Int)
-        /// A stream of hexes. Reports failures only, or all rows in the order in which they were accepted.
+        /// A stream of hexes. The caller gets reports on all rows in the order in which they were accepted, or on failed rows only.
         case stream(reportsAll: Bool)
     }
 
-    /// Maximum number of failed rows that wait to be reported. Further ones are only counted.
+    /// Maximum number of failed rows that wait to be reported. More failed rows are counted but not reported.
     static let failureLimit = 10_000
 
     public let peers: [PeerID]
@@ -47,14 +49,15 @@ public final class TrackedSend: @unchecked Sendable {
     private let onChange: @Sendable () -> Void
     public private(set) var rows = RowSet()
     public private(set) var counts = BulkCounts()
-    /// The number of queued rows for each peer.
+    /// The number of rows of each peer that are still queued. Peers without any have no entry.
     public private(set) var pending: [PeerID: Int] = [:]
-    /// The delivered rows of a single hex.
+    /// The rows of a single hex that were delivered, with their states.
     public private(set) var delivered: [Int64: OutboxState] = [:]
     /// The failed rows of a stream that were not reported yet.
     private var failures: [Int64] = []
-    /// The rows of a stream that are not reported yet, with the numbers of their lines in the input. Empty for a single hex.
+    /// The rows of a stream that were not reported yet, with their line numbers in the input. Empty for a single hex.
     private var lines: UnreportedRows
+    /// The instant of the last progress: a change of a row's state, or an accepted row.
     public private(set) var lastProgress: ContinuousClock.Instant
     private let clocks: Clocks
 
@@ -71,17 +74,19 @@ public final class TrackedSend: @unchecked Sendable {
     /// The size of a single hex; `nil` for a stream.
     public var bytes: Int? { if case .single(let bytes) = kind { bytes } else { nil } }
 
+    /// Whether receipts count before they are durable. True for single hexes.
     var followsReceipts: Bool { bytes != nil }
 
     private var reportsAll: Bool { if case .stream(reportsAll: true) = kind { true } else { false } }
 
     // MARK: Events
 
-    /// Adds a row that was queued. A row may be added twice, if a stream has the same key on two lines or if the row was sent before its
-    /// commit. It is counted once; two lines with the same key are both reported if the stream reports all rows.
+    /// Adds a row that was queued. A row may be added twice: a stream may have the same idempotency key on two lines, and a row that is
+    /// sent before its commit is added again after it. The row is counted once. Lines with the same key are reported separately if the
+    /// stream reports all rows.
     /// - Parameters:
-    ///   - isEarlier: whether an earlier send with the same key queued it.
-    ///   - line: the line of the stream.
+    ///   - isEarlier: whether an earlier send with the same idempotency key queued the row.
+    ///   - line: the line number of the hex in the stream.
     public func accepted(_ row: Int64, for peer: PeerID, _ state: OutboxState, isEarlier: Bool = false, line: Int) {
         if reportsAll { lines.addUnreported(row, line: line) }
         guard rows.insert(row) else { return }
@@ -126,7 +131,7 @@ public final class TrackedSend: @unchecked Sendable {
         onChange()
     }
 
-    /// Notifies the caller, because the conditions for waiting may have changed.
+    /// Notifies the caller, so that it checks again whether waiting makes sense.
     func changed() { onChange() }
 
     // MARK: Reports
@@ -137,13 +142,14 @@ public final class TrackedSend: @unchecked Sendable {
         return failures
     }
 
-    /// The next rows to report, at most `limit`, of consecutive lines.
+    /// Returns the next rows to report, of consecutive lines.
+    /// - Parameter limit: maximum number of rows.
     public func nextUnreported(_ limit: Int) -> [Int64] { lines.nextUnreported(limit) }
 
-    /// Marks the first `count` rows returned by `nextUnreported` as reported.
-    /// - Returns: their lines.
+    /// Records that the first `count` rows returned by `nextUnreported` were reported.
+    /// - Returns: the line numbers of these rows.
     public func markReported(_ count: Int) -> [Int] { lines.markReported(count) }
 
-    /// The line of a row in the stream; `nil` if the row was queued by an earlier send, or there are too many runs.
+    /// The line number of a row in the stream; `nil` if an earlier send queued the row, or if `UnreportedRows.runLimit` was reached.
     public func line(of row: Int64) -> Int? { lines.line(of: row) }
 }

@@ -1,9 +1,9 @@
 import NIOCore
 
-/// Maps the outbox rows of a stream to the line numbers of its input, and queues the rows whose results are still to be reported.
-/// Consecutive rows of consecutive lines are stored as one run.
+/// The line numbers of a stream's rows, and a queue of those rows whose results are not reported yet. Consecutive rows of consecutive lines
+/// are stored together as one run.
 struct UnreportedRows: Sendable {
-    /// Maximum number of runs with known lines. Rows beyond have no line.
+    /// Maximum number of runs in `runs`. Rows after that have no line number.
     static let runLimit = 100_000
 
     private struct Run {
@@ -14,19 +14,19 @@ struct UnreportedRows: Sendable {
         var end: Int64 { first + Int64(count) }
     }
 
-    /// The number of rows of a line: one for each peer.
+    /// The number of rows that each line has: one for each peer.
     private let rowsPerLine: Int
-    /// The runs of rows that this stream queued, in ascending order.
+    /// The rows that this stream queued, with their lines, in ascending order.
     private var runs: CircularBuffer<Run> = []
-    /// The runs of rows to report, in the order in which they were accepted.
+    /// The rows to report, in the order in which they were accepted.
     private var unreported: CircularBuffer<Run> = []
-    /// The number of rows of the first run of `unreported` that were reported.
+    /// The number of rows in the first run of `unreported` that were reported already.
     private var reportedOfFirst = 0
 
     init(rowsPerLine: Int) { self.rowsPerLine = rowsPerLine }
 
     mutating func add(_ row: Int64, line: Int) {
-        // A row that an earlier send with the same idempotency key queued has a lower id; its line is not recorded.
+        // A row that was queued by an earlier send with the same idempotency key has a lower id. Its line is not recorded.
         if runs.last.map({ $0.end <= row }) ?? true, runs.count < Self.runLimit { Self.append(row, line, rowsPerLine, to: &runs) }
     }
 
@@ -41,7 +41,8 @@ struct UnreportedRows: Sendable {
         }
     }
 
-    /// The next rows to report, at most `limit`, all of one run.
+    /// Returns the next rows to report, all of one run.
+    /// - Parameter limit: maximum number of rows.
     func nextUnreported(_ limit: Int) -> [Int64] {
         guard let run = unreported.first else { return [] }
         let first = run.first + Int64(reportedOfFirst)
@@ -49,7 +50,7 @@ struct UnreportedRows: Sendable {
     }
 
     /// Removes the first `count` rows returned by `nextUnreported`.
-    /// - Returns: their lines.
+    /// - Returns: the line numbers of these rows.
     mutating func markReported(_ count: Int) -> [Int] {
         guard count > 0, let run = unreported.first else { return [] }
         let lines = (reportedOfFirst..<reportedOfFirst + count).map { run.line + $0 / rowsPerLine }
@@ -61,6 +62,7 @@ struct UnreportedRows: Sendable {
         return lines
     }
 
+    /// The line number of a row; `nil` if it is not recorded.
     func line(of row: Int64) -> Int? {
         var low = 0
         var high = runs.count

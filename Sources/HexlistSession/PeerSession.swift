@@ -100,7 +100,8 @@ public final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
         if isUncounted || !mayRead { updateReading() }
     }
 
-    /// Returns the weight of the hexes that wait to be stored, and whether more frames may be read. `machine` is `inout` to avoid a copy for each frame.
+    /// Returns the weight of the hexes that wait to be stored, and whether more frames may be read. `machine` is `inout` to avoid a copy
+    /// for each frame.
     private static func reading(_ machine: inout Session, at now: Session.Instant) -> (weight: Int, mayRead: Bool) {
         (machine.waitingWeight, machine.mayRead(now: now))
     }
@@ -291,7 +292,8 @@ public final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
 
     // MARK: Reading and time
 
-    /// Reports the weight of the hexes that wait to be stored to the table, if it has changed. It is zero once the results of all hexes are known.
+    /// Reports the weight of the hexes that wait to be stored to the table, if it has changed. It is zero once the results of all hexes are
+    /// known.
     private func count() {
         let owner =
             machine.isTrusted ? connection.peerFingerprint.map { InboundMemoryLimit.Owner.peer($0.peerID) } ?? .strangers : .strangers
