@@ -4,20 +4,21 @@ internal import CLinux
     internal import Glibc
 #endif
 
-/// Whether the machine was restarted since a partial file was last written, as recorded in an extended attribute of the file. Without a
-/// restart all written bytes are still readable, even if the process was killed.
+/// Whether the machine was restarted since a partial file was last written. The kernel's boot ID is recorded in an extended attribute of
+/// the file. Without a restart, all written bytes can still be read, even if the process was killed.
 enum BootID {
-    /// The attribute is missing: the file system does not support it, or an older version of Hexlist wrote the file.
+    /// Unknown, because the attribute is missing: the file system does not support it, or an older version of Hexlist wrote the file.
     case none
-    /// The machine was not restarted since the file was written.
+    /// The machine was not restarted.
     case now
-    /// The machine was restarted since the file was written.
+    /// The machine was restarted.
     case earlier
 
     private static let name = "user.hexlist.boot"
     /// The kernel's boot ID, a UUID; `nil` if it cannot be read.
     private static let current = read()
 
+    /// Compares the attribute of a file with the kernel's boot ID.
     init(of file: Descriptor) {
         var bytes = [CChar](repeating: 0, count: 64)
         let count = file.use { hexlist_get_attribute($0, Self.name, &bytes, bytes.count) }
@@ -28,8 +29,8 @@ enum BootID {
         self = bytes.prefix(Int(count)).map { UInt8(bitPattern: $0) } == Array(current.utf8) ? .now : .earlier
     }
 
-    /// Sets the attribute to the current boot ID, or to another one in tests.
-    /// - Returns: whether it was set.
+    /// Sets the attribute of a file to the kernel's boot ID, or in tests to another one.
+    /// - Returns: whether the attribute was set.
     static func set(_ boot: String? = current, on file: Descriptor) -> Bool {
         guard let boot else { return false }
         return file.use { hexlist_set_attribute($0, name, boot) } == 0

@@ -11,8 +11,8 @@ final class Descriptor: Sendable {
     init(_ number: CInt) { self.number = number }
     deinit { close(number) }
 
-    /// Opens a path with `O_CLOEXEC`, so that child processes do not inherit the descriptor.
-    /// - Parameter folder: the base of a relative path; `nil` for the working directory.
+    /// Opens a path. The descriptor is closed in child processes (`O_CLOEXEC`).
+    /// - Parameter folder: the folder to which a relative path refers; `nil` for the working directory.
     static func open(_ path: String, _ flags: CInt, mode: mode_t = 0, in folder: Descriptor? = nil) throws(FileFault) -> Descriptor {
         // A NUL would end the C string early and open a different path.
         guard !path.utf8.contains(0) else { throw .notFound }
@@ -40,7 +40,7 @@ final class Descriptor: Sendable {
         return nil
     }
 
-    /// Reads until the buffer is full or the file ends.
+    /// Reads at an offset, until the buffer is full or the file ends.
     /// - Returns: the number of bytes read.
     func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(FileFault) -> Int {
         var count = 0
@@ -66,18 +66,18 @@ final class Descriptor: Sendable {
         }
     }
 
-    /// Makes the data durable, with the metadata that reading it needs (fdatasync(2)).
+    /// Makes the data durable, and the metadata that is needed to read it (fdatasync(2)).
     func synchronizeData() throws(FileFault) {
         guard use({ fdatasync($0) }) == 0 else { throw .last }
     }
 
-    /// Makes data and metadata durable (fsync(2)); for a folder, its entries.
+    /// Makes data and metadata of a file durable, or the entries of a folder (fsync(2)).
     func synchronize() throws(FileFault) {
         guard use({ fsync($0) }) == 0 else { throw .last }
     }
 
-    /// Makes the whole file system durable (syncfs(2)). Since Linux 5.8 it reports write errors that occurred after this descriptor was
-    /// opened.
+    /// Makes all data of the file system durable (syncfs(2)). Since Linux 5.8, it fails if a write error has occurred since this descriptor
+    /// was opened.
     func synchronizeFileSystem() throws(FileFault) {
         guard use({ hexlist_sync_file_system($0) }) == 0 else { throw .last }
     }
@@ -88,7 +88,8 @@ final class Descriptor: Sendable {
     func renameNew(_ old: String, to new: String) throws(FileFault) -> Bool {
         if use({ hexlist_rename_new($0, old, new) }) == 0 { return true }
         if errno == EINVAL || errno == ENOSYS {
-            // The file system does not support RENAME_NOREPLACE. The fallback uses link(2) and unlink(2), so both names exist for a moment.
+            // The file system does not support RENAME_NOREPLACE. The fallback uses link(2) and unlink(2), so for a moment the file has both
+            // names.
             if use({ linkat($0, old, $0, new, 0) }) == 0 {
                 _ = use { unlinkat($0, old, 0) }
                 return true
@@ -109,7 +110,8 @@ final class Descriptor: Sendable {
         return isOver ? .max : bytes
     }
 
-    /// - Parameter free: from `freeBytes`.
+    /// Checks whether there is enough free space for a file.
+    /// - Parameter free: the free bytes on the file system, from `freeBytes`.
     /// - Throws: `diskFull` if writing `bytes` more bytes would leave less than `minimumFree` free.
     static func checkRoom(_ free: Int64, for bytes: Int64, minimumFree: Int64) throws(FileFault) {
         let (room, isOver) = free.subtractingReportingOverflow(minimumFree)

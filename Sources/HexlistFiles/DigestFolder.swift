@@ -5,14 +5,14 @@ import HexlistModel
     internal import Glibc
 #endif
 
-/// A folder of files by their SHA-256 digest, readable only by this user: `FOLDER/<64 hexadecimal digits>/NAME`. Calls block.
+/// A folder that stores files under their SHA-256 digest: `FOLDER/<64 hexadecimal digits>/NAME`. Only this user can read it. Calls block.
 public struct DigestFolder: Sendable {
-    /// Absolute path of the folder, which is created with the first file.
+    /// Absolute path of the folder, which is created when the first file is added.
     public let path: String
 
     public init(path: String) { self.path = path }
 
-    /// The folder of one digest; it contains the file under its name.
+    /// The sub-folder of one digest. It contains the file under its own name.
     public func folder(of digest: [UInt8]) -> String { "\(path)/\(Self.name(digest))" }
 
     public func path(of digest: [UInt8], name: String) -> String { "\(folder(of: digest))/\(name)" }
@@ -34,14 +34,14 @@ public struct DigestFolder: Sendable {
         guard mkdir(path, 0o700) == 0 || errno == EEXIST else { throw .last }
     }
 
-    /// Opens the file of a digest; `nil` if it does not exist.
+    /// Opens the file with a digest; `nil` if it does not exist.
     public func open(_ digest: [UInt8], name: String) -> OfferedFile? {
         guard SharePath.isName(name) else { return nil }
         return try? OfferedFile(path: path(of: digest, name: name))
     }
 
-    /// Deletes a file unless it is open, here or in another process.
-    /// - Returns: whether the file no longer exists.
+    /// Deletes a file, unless this process or another one has it open.
+    /// - Returns: `false` if the file still exists.
     public func removeUnused(_ digest: [UInt8], name: String) -> Bool {
         guard SharePath.isName(name), let folder = try? Descriptor.open(folder(of: digest), Self.flags) else { return true }
         guard folder.use({ hexlist_remove_unused($0, name) }) == 0 || errno != EBUSY else { return false }
@@ -57,7 +57,7 @@ public struct DigestFolder: Sendable {
     /// Deletes the folder of a digest if it is empty.
     public func removeEmpty(_ digest: [UInt8]) { _ = rmdir(folder(of: digest)) }
 
-    /// The digests that have a folder, at most `maximumDigests`.
+    /// The digests whose sub-folders exist, at most `maximumDigests`.
     public func digests() -> [[UInt8]] {
         guard let folder = try? Descriptor.open(path, Self.flags) else { return [] }
         var digests: [[UInt8]] = []
@@ -68,7 +68,7 @@ public struct DigestFolder: Sendable {
         return digests
     }
 
-    /// Moves a file with this digest into the folder. Both must be on one file system.
+    /// Moves a file with this digest from `path` into the folder, on the same file system.
     /// - Throws: `notFound`, `diskFull`; `system`.
     public func add(_ digest: [UInt8], name: String, moving path: String) throws(FileFault) {
         guard SharePath.isName(name) else { throw .notFound }
@@ -77,7 +77,7 @@ public struct DigestFolder: Sendable {
         try Descriptor.open(folder(of: digest), Self.flags).synchronize()
     }
 
-    /// Moves a file into another `DigestFolder`. Between two file systems the file is copied, and its digest is verified.
+    /// Moves a file into another `DigestFolder`. If that is on another file system, the file is copied, and its digest is verified.
     /// - Throws: `notFound`, `changed`, `otherBytes`, `diskFull`; `system`.
     public func move(_ digest: [UInt8], name: String, to other: DigestFolder) throws {
         guard SharePath.isName(name) else { throw FileFault.notFound }
@@ -99,7 +99,8 @@ public struct DigestFolder: Sendable {
     }
 
     private static let flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW
-    /// Maximum number of digests. Bounds memory use if other programs put entries into the folder; the cache never has so many.
+    /// Maximum number of digests that `digests` returns. It bounds the memory if other programs put entries into the folder. The cache
+    /// never has so many files.
     private static let maximumDigests = 100_000
     private static let maximumNames = 1_000
 }

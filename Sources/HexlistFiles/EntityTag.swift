@@ -1,18 +1,19 @@
 public import Crypto
 import HexlistModel
 
-/// A strong entity tag (RFC 9110, 8.8.3), which changes when the file changes.
+/// A strong entity tag of HTTP (RFC 9110, 8.8.3). It changes when the file changes.
 ///
-/// Tags of this machine are a keyed hash of the file's identity, so they reveal nothing about it. Tags of peers are opaque.
+/// Tags of this machine are a keyed hash of the file's identity, so they reveal nothing about the file. Tags of peers are compared byte for
+/// byte only.
 public struct EntityTag: Hashable, Sendable, CustomStringConvertible {
-    /// Maximum length in bytes, quotes included. Longer tags of peers are ignored.
+    /// Maximum length in bytes with quotes. A longer tag of a peer is ignored.
     public static let maximumBytes = 128
 
     /// The tag with its quotes, in printable ASCII.
     public let description: String
 
-    /// The tag of a local file: HMAC-SHA256, truncated to 16 bytes.
-    /// - Parameter key: persistent, so that downloads resume after a restart.
+    /// Creates the tag of a local file: the first 16 bytes of an HMAC-SHA256.
+    /// - Parameter key: the key is the same after a restart, so that peers can resume downloads.
     public init(of identity: FileIdentity, key: SymmetricKey) {
         var authentication = HMAC<SHA256>(key: key)
         authentication.update(data: Array("hexlist-files/1 entity tag".utf8))
@@ -25,7 +26,7 @@ public struct EntityTag: Hashable, Sendable, CustomStringConvertible {
         description = "\"\(String(decoding: digits, as: UTF8.self))\""
     }
 
-    /// Parses a strong tag from a field such as `ETag` or `If-Range`; `nil` for weak tags, dates and anything else.
+    /// Parses a strong tag in a field such as `ETag` or `If-Range`; `nil` for a weak tag, a date or anything else.
     public init?(_ field: some StringProtocol) {
         let bytes = Array(field.utf8)
         guard (2...Self.maximumBytes).contains(bytes.count), bytes.first == UInt8(ascii: "\""), bytes.last == UInt8(ascii: "\""),
@@ -34,7 +35,8 @@ public struct EntityTag: Hashable, Sendable, CustomStringConvertible {
         description = String(decoding: bytes, as: UTF8.self)
     }
 
-    /// Whether an `If-None-Match` or `If-Match` field lists this tag or is `*`. A `W/` prefix is ignored: `If-None-Match` compares weakly.
+    /// Whether an `If-None-Match` or `If-Match` field is `*` or contains this tag. A `W/` prefix is ignored, because `If-None-Match`
+    /// compares weakly.
     public func isListed(in field: some StringProtocol) -> Bool {
         let bytes = Array(field.utf8)
         guard bytes.count <= 4_096 else { return false }

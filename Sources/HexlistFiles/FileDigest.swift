@@ -1,13 +1,14 @@
 internal import Crypto
 
-/// Computes the SHA-256 of a file, reading it in chunks. Blocks, so it must be called on a file thread.
+/// Computes the SHA-256 of a file in chunks. Blocks, so it is called on a file thread.
 public enum FileDigest {
-    /// Size of a read, in bytes.
+    /// Size of a chunk in bytes.
     static let piece = 1 << 20
 
-    /// - Parameter progress: called after each read with the bytes read so far; returns `false` to cancel.
-    /// - Returns: 32 bytes.
-    /// - Throws: `changed` if the file changes meanwhile; `cancelled`.
+    /// Computes the SHA-256 of a file.
+    /// - Parameter progress: called after each chunk with the number of bytes read so far; returns `false` to cancel.
+    /// - Returns: the digest, 32 bytes.
+    /// - Throws: `changed` if the file changes while it is read; `cancelled`.
     public static func sha256(
         of file: OfferedFile, progress: (_ bytes: Int64) -> Bool = { _ in true }
     ) throws(FileFault) -> [UInt8] {
@@ -21,8 +22,8 @@ public enum FileDigest {
         return Array(digest.finalize())
     }
 
-    /// Reads the first `size` bytes of a source in chunks and passes each one to `take`, in order.
-    /// - Throws: `changed` if the source is shorter; `cancelled`.
+    /// Reads the first `size` bytes of a source in chunks, and passes each chunk to `take`, in order.
+    /// - Throws: `changed` if the source has fewer bytes; `cancelled` if `progress` returned `false`.
     static func pieces(
         upTo size: Int64, progress: (Int64) -> Bool, read: (UnsafeMutableRawBufferPointer, Int64) throws(FileFault) -> Int,
         take: (UnsafeRawBufferPointer) -> Void

@@ -6,7 +6,7 @@ public import HexlistSystem
 
 /// The reason why a file cannot be offered, read or written.
 public enum FileFault: Error, Equatable, Sendable, CustomStringConvertible {
-    /// The file does not exist, or the peer may not have it.
+    /// The file does not exist, or the peer has no permission to fetch it.
     case notFound
     /// This user has no permission to read the file, or to write to the folder.
     case notAllowed
@@ -14,32 +14,33 @@ public enum FileFault: Error, Equatable, Sendable, CustomStringConvertible {
     case notRegular
     /// The path does not lead to a folder.
     case notFolder
-    /// The file is not the one that was offered, or it changed while it was read.
+    /// The file is not the offered one or another version of it, or it changed while it was read.
     case changed
-    /// The path is, contains, or is inside a folder of this program: state, configuration or cache.
+    /// The path belongs to this program (state, configuration or cache), or is inside such a folder or contains one.
     case protected
-    /// The folder has more files, or more levels, than fit into one hex.
+    /// The folder has more files than fit into one hex.
     case tooManyFiles(most: Int)
+    /// The folder has more levels of sub-folders than fit into one hex.
     case tooDeep(most: Int)
-    /// The free space on the disk, minus `minimumFree`, is too small. The transfer continues when there is enough.
+    /// Less than `minimumFree` bytes would stay free on the disk. The transfer continues when there is enough space.
     case diskFull
-    /// The peer sent more bytes than it announced.
+    /// The peer sent more bytes than announced.
     case tooLong
-    /// The source ended before the announced size. The value is the number of bytes received.
+    /// The source ended before the announced size. The value is the number of bytes that were received.
     case tooShort(Int64)
-    /// The SHA-256 digest differs from the announced one. The bytes are deleted.
+    /// The SHA-256 digest differs from the announced one. The received bytes are deleted.
     case otherBytes
     /// The partial file is locked by another process, or belongs to another user.
     case partInUse
-    /// The partial file was deleted or replaced while it was being written.
+    /// The partial file was deleted or replaced by another program while it was written.
     case partLost
-    /// All numbered variants of the name that were tried exist.
+    /// All tried variants of the name with a number, such as `a (2).txt`, exist already.
     case noFreeName
     /// The caller cancelled the operation.
     case cancelled
     case system(SystemError)
 
-    /// Returns the fault for the current `errno`.
+    /// The fault for the present value of `errno`.
     static var last: FileFault { FileFault(code: errno) }
 
     init(code: CInt) {
@@ -52,7 +53,7 @@ public enum FileFault: Error, Equatable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// The fault as the predicate of a sentence whose subject is the file.
+    /// The end of a sentence whose subject is the file, such as "does not exist".
     public var description: String {
         switch self {
         case .notFound: "does not exist"

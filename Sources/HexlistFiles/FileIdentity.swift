@@ -4,16 +4,16 @@ import HexlistModel
     internal import Glibc
 #endif
 
-/// Identifies a file and its version without reading it: device, inode, size, time of the last change of its content (`mtime`), and time of
-/// the last change of content or metadata (`ctime`). Programs can set a file's mtime, but not its ctime.
+/// Identifies a version of a file without reading its content: device, inode, size, mtime (last change of the content) and ctime (last
+/// change of content or metadata). Programs can set the mtime of a file, but not its ctime.
 public struct FileIdentity: Hashable, Sendable, CustomStringConvertible {
     public var device: UInt64
     public var inode: UInt64
     /// Size in bytes.
     public var size: Int64
-    /// Time of the last change of content (mtime), in nanoseconds since 1970, clamped to `Int64`. The same unit applies to `changed`, the
-    /// ctime.
+    /// The mtime in nanoseconds since 1970, clamped to `Int64`.
     public var modified: Int64
+    /// The ctime in nanoseconds since 1970, clamped to `Int64`.
     public var changed: Int64
 
     public init(device: UInt64, inode: UInt64, size: Int64, modified: Int64, changed: Int64) {
@@ -30,19 +30,19 @@ public struct FileIdentity: Hashable, Sendable, CustomStringConvertible {
             modified: Self.nanoseconds(status.st_mtim), changed: Self.nanoseconds(status.st_ctim))
     }
 
-    /// Whether both identify the same, unchanged file.
+    /// Whether both identify the same version of one file.
     public func isSame(as other: FileIdentity) -> Bool { self == other }
 
-    /// Whether both are probably the same file with the same content. Ignores the ctime, which a rename changes, and the device number,
-    /// which a restart can change.
+    /// Whether both are probably the same content of one file. Ignores the ctime, which changes when the file is renamed, and the device
+    /// number, which may change at a restart.
     public func hasSameContent(as other: FileIdentity) -> Bool {
         inode == other.inode && size == other.size && modified == other.modified
     }
 
-    /// The five numbers, separated by spaces, for a column of the store.
+    /// The five numbers, separated by spaces, as stored in the database.
     public var description: String { "\(device) \(inode) \(size) \(modified) \(changed)" }
 
-    /// Parses `description`; `nil` for any other text.
+    /// Parses the five numbers of `description`; `nil` for any other text.
     public init?(_ text: some StringProtocol) {
         let parts = text.utf8.split(separator: 0x20, omittingEmptySubsequences: false).map { String(decoding: $0, as: UTF8.self) }
         guard parts.count == 5, let device = UInt64(parts[0]), let inode = UInt64(parts[1]), let size = Int64(parts[2]),

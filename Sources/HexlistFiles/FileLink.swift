@@ -5,19 +5,18 @@ public import HexlistModel
 ///     hexlist://<peer UUID>/<offer: 32 hexadecimal digits>/<name, percent-encoded>
 ///     hexlist://<peer UUID>/share/<share>/<path>
 ///
-/// The name of an offer is only for display: the offer's ID alone selects the file.
+/// The name in a link to an offer is only displayed: the offer's ID alone determines the file.
 public struct FileLink: Sendable, CustomStringConvertible {
     public enum Target: Sendable {
-        /// A file that was offered. The name is untrusted text, may be empty, and has at most `maximumBytes`; `FileName` converts it to a
-        /// safe name.
+        /// An offered file. The name is untrusted text, may be empty, and has at most `maximumBytes`. `FileName` makes a safe name of it.
         case offer(OfferID, name: String)
-        /// A file or a folder in a share. The share's name follows the rules for names in a `SharePath`.
+        /// A file or folder in a share. The share's name is valid by `SharePath.isName`.
         case share(name: String, path: SharePath)
     }
 
     /// Maximum length of a link in bytes.
     public static let maximumBytes = LinkTarget.maximumBytes
-    /// The URL scheme. `hexlist://peer/…`, as `hexlist id --qr` prints it, has the same scheme but is not a link to a file.
+    /// The URL scheme. A link `hexlist://peer/…`, which `hexlist id --qr` prints, has the same scheme but is not a link to a file.
     public static let scheme = "hexlist"
 
     public let peer: PeerID
@@ -28,8 +27,8 @@ public struct FileLink: Sendable, CustomStringConvertible {
         self.target = target
     }
 
-    /// Parses a link from any source; `nil` unless it has one of the two forms. Scheme, UUID and digits are case-insensitive. A trailing
-    /// `/` of a folder's path is ignored.
+    /// Parses a link from an untrusted source; `nil` if it has neither of the two forms. Scheme, UUID and digits may have any letter case.
+    /// A `/` at the end of a folder's path is ignored.
     public init?(_ url: some StringProtocol) {
         let bytes = Array(url.utf8)
         let start = Array("\(Self.scheme)://".utf8)
@@ -58,8 +57,8 @@ public struct FileLink: Sendable, CustomStringConvertible {
         return .share(name: name, path: path)
     }
 
-    /// Decodes the name of an offer. It may contain any character, because it is not a path, but characters that URLs do not allow must be
-    /// encoded.
+    /// Decodes the name of an offer. After decoding it may contain any character, because it is not used as a path. Characters that URLs do
+    /// not allow must be encoded.
     private static func name(_ text: ArraySlice<UInt8>) -> String? {
         guard
             text.allSatisfy({ (0x21...0x7E).contains($0) && $0 != UInt8(ascii: "/") && $0 != UInt8(ascii: "?") && $0 != UInt8(ascii: "#") })
@@ -77,11 +76,11 @@ public struct FileLink: Sendable, CustomStringConvertible {
         }
     }
 
-    /// Maximum length in bytes of a name in a link that this machine creates. An encoded byte takes three, and 100 bytes are left for the
-    /// rest of the link.
+    /// Maximum bytes of a name in a link that this machine creates. An encoded byte takes three, and the rest of the link takes less than
+    /// 100 bytes.
     private static let nameBytes = (maximumBytes - 100) / 3
 
-    /// The target of the HTTP request that fetches the file (`FileRequestTarget`).
+    /// The path and query of the HTTP request that fetches the file (`FileRequestTarget`).
     public var requestTarget: String {
         switch target {
         case .offer(let offer, _): FileRequestTarget.offer(offer).description

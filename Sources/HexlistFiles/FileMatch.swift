@@ -6,7 +6,7 @@ import HexlistModel
 
 /// Recognizes a file by its path, size and modification time, without opening it.
 public enum FileMatch {
-    /// Whether a regular file of this size and modification time exists at a path; `false` if one of the two is `nil`.
+    /// Whether a regular file with this size and modification time exists at a path. `false` if size or time is `nil`.
     /// - Parameter modified: milliseconds since 1970.
     public static func exists(_ path: String, size: Int64?, modified: Int64?) -> Bool {
         var status = stat()

@@ -1,24 +1,25 @@
 import HexlistModel
 
-/// A safe name under which a peer's file or folder is saved: one path component that can be typed and displayed.
+/// A safe name for saving a file or folder of a peer: one path component that can be typed and displayed.
 ///
 /// - Characters that cannot be displayed (`TerminalText.isShown`), `/`, `\` and invalid UTF-8 become `_`. White space at both ends is
 ///   removed.
-/// - Leading dots, dashes and white space are removed, so the file is neither hidden nor taken for an option.
-/// - Length 1 to 255 bytes. Longer names are cut between characters, before the suffix.
+/// - Leading dots, dashes and white space are removed, so the file is not hidden, and programs do not take its name for an option.
+/// - The length is 1 to 255 bytes. A longer name is cut between characters, before the suffix.
 public struct FileName: Sendable, CustomStringConvertible {
     /// Maximum bytes of a name on Linux file systems (NAME_MAX).
     public static let maximumBytes = 255
-    /// The name used if nothing is left after cleaning.
+    /// The name that is used if all characters were removed.
     public static let unnamed = "file"
 
     private let stem: String
     /// The suffix with its dot, such as `.pdf` or `.tar.gz`; empty if there is none.
     private let suffix: String
 
-    /// - Parameter text: untrusted, of any length.
+    /// Makes a safe name of a text.
+    /// - Parameter text: untrusted text of any length.
     public init(_ text: String) {
-        // Bounds the work: only the beginning and the suffix of a long text are cleaned.
+        // To bound the work, only the beginning and the suffix of a long text are used.
         let raw = text.utf8.count > Self.rawBytes ? Self.shortened(text) : text
         var scalars = String.UnicodeScalarView()
         for scalar in raw.unicodeScalars {
@@ -36,7 +37,8 @@ public struct FileName: Sendable, CustomStringConvertible {
         self.init(stem: Self.cut(stem, bytes: Self.maximumBytes - suffix.utf8.count), suffix: suffix)
     }
 
-    /// - Parameter bytes: a name from a file system, possibly not valid UTF-8.
+    /// Makes a safe name of bytes.
+    /// - Parameter bytes: a name from a file system, which may not be valid UTF-8.
     public init(bytes: some Collection<UInt8>) { self.init(String(decoding: bytes, as: UTF8.self)) }
 
     private init(stem: String, suffix: String) {
@@ -46,7 +48,7 @@ public struct FileName: Sendable, CustomStringConvertible {
 
     public var description: String { stem + suffix }
 
-    /// The name with ` (number)` before its suffix, at most 255 bytes; the name itself for number 1.
+    /// The name with ` (NUMBER)` before its suffix, cut to 255 bytes. For number 1, the name without a number.
     public func numbered(_ number: Int) -> FileName {
         guard number > 1 else { return self }
         let mark = " (\(number))"
@@ -54,12 +56,13 @@ public struct FileName: Sendable, CustomStringConvertible {
         return FileName(stem: Self.cut(stem, bytes: room) + mark, suffix: suffix)
     }
 
-    /// Highest number that `firstFree` tries.
+    /// The greatest number that `firstFree` tries.
     static let maximumNumbers = 1 << 20
 
-    /// Finds a free numbered name by exponential, then binary search, with about 40 lookups at most. The result is the lowest free number
-    /// if the used numbers have no gaps.
-    /// - Parameter isTaken: whether a file of this name exists.
+    /// Finds a numbered name that is free, with about 40 lookups at most: the number is doubled until a name is free, then a binary search
+    /// follows. The result has the lowest free number if the used numbers have no gaps.
+    /// - Parameter isTaken: returns whether a file of this name exists.
+    /// - Returns: the name; `nil` if all tried names are taken.
     func firstFree(_ isTaken: (FileName) throws(FileFault) -> Bool) throws(FileFault) -> FileName? {
         guard try isTaken(self) else { return self }
         var (last, free) = (1, 2)
@@ -74,8 +77,8 @@ public struct FileName: Sendable, CustomStringConvertible {
         return numbered(free)
     }
 
-    /// Returns the name of the partial file while the file is downloaded: `.NAME.ID.part`, at most 255 bytes.
-    /// - Parameter id: at most 64 letters and digits; other characters are left out.
+    /// Returns the name of the partial file: `.NAME.ID.part`, at most 255 bytes.
+    /// - Parameter id: at most 64 letters and digits; any other characters are omitted.
     func partName(_ id: String) -> String {
         let end = ".\(String(decoding: id.utf8.lazy.filter(ASCII.isAlphanumeric).prefix(64), as: UTF8.self)).part"
         return "." + Self.cut(description, bytes: Self.maximumBytes - 1 - end.utf8.count) + end
@@ -87,19 +90,19 @@ public struct FileName: Sendable, CustomStringConvertible {
 
     // MARK: Suffix
 
-    /// Maximum bytes of a suffix that is preserved when a name is cut.
+    /// Maximum bytes of a suffix. A longer one counts as part of the name, and may be cut.
     private static let suffixBytes = 16
-    /// Maximum number of bytes of a text that are cleaned. It is four times the limit, because cleaning can remove characters.
+    /// Maximum bytes of a text that are used. It is four times the length of a name, because unsafe characters may be removed.
     private static let rawBytes = 4 * maximumBytes
 
-    /// The first `rawBytes` of a long text, and its suffix.
+    /// Returns the first `rawBytes` of a long text, followed by its suffix.
     private static func shortened(_ text: String) -> String {
         let end = String(decoding: text.utf8.suffix(suffixBytes + 8), as: UTF8.self)
         return PeerName.cut(text, bytes: rawBytes) + split(end).suffix
     }
 
-    /// Splits before the last dot, or before `.tar` if that directly precedes the last dot. The suffix is empty unless it is short and
-    /// alphanumeric.
+    /// Splits a name before the last dot, or before `.tar` if it directly precedes the last dot. The suffix is empty if it is longer than
+    /// `suffixBytes` or not alphanumeric.
     private static func split(_ name: String) -> (stem: String, suffix: String) {
         let bytes = Array(name.utf8)
         guard let dot = bytes.lastIndex(of: UInt8(ascii: ".")), dot > 0, (1...suffixBytes).contains(bytes.count - dot - 1),
@@ -110,8 +113,8 @@ public struct FileName: Sendable, CustomStringConvertible {
         return (String(decoding: bytes[..<start], as: UTF8.self), String(decoding: bytes[start...], as: UTF8.self))
     }
 
-    /// The longest prefix of whole characters that fits into `limit` bytes. If the first character alone is too long, it is cut between
-    /// scalars.
+    /// Returns the longest prefix of whole characters that fits into `limit` bytes. If the first character alone is longer, it is cut
+    /// between Unicode scalars.
     private static func cut(_ text: String, bytes limit: Int) -> String {
         guard text.utf8.count > limit else { return text }
         // Splitting hostile text into characters takes quadratic time, so the text is cut near the limit first.

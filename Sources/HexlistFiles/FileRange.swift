@@ -1,14 +1,14 @@
 import HexlistModel
 
-/// A single byte range of a `Range` field (RFC 9110, 14.1.2).
+/// The byte range in a `Range` field of HTTP (RFC 9110, 14.1.2).
 public enum FileRange: Hashable, Sendable, CustomStringConvertible {
-    /// Bytes from a first to a last offset, both inclusive; `nil` means to the end.
+    /// The bytes from the first offset through the second one, inclusive; to the end of the file if the second is `nil`.
     case from(Int64, through: Int64?)
-    /// The last bytes of the file. The value is their number.
+    /// The last bytes of the file. The value is the number of bytes.
     case last(Int64)
 
-    /// Parses a `Range` field. `nil` if it is invalid, or has several ranges or a unit other than bytes: then the field is ignored and the
-    /// whole file is sent. Numbers above `Int64.max` are clamped.
+    /// Parses a `Range` field. Returns `nil` if it is invalid, has several ranges, or has a unit other than bytes. The field is then
+    /// ignored, and the whole file is sent. Numbers above `Int64.max` are clamped.
     public init?(_ field: some StringProtocol) {
         let text = Array(field.utf8)
         let unit = Array("bytes=".utf8)
@@ -42,7 +42,7 @@ public enum FileRange: Hashable, Sendable, CustomStringConvertible {
         return number
     }
 
-    /// Returns the bytes that the range selects in a file of this size; `nil` if it selects none, which is answered with 416.
+    /// Returns the offsets that the range selects in a file of this size. `nil` if it selects nothing; the response then has status 416.
     public func bytes(ofSize size: Int64) -> Range<Int64>? {
         switch self {
         case .from(let first, let last):
@@ -54,7 +54,7 @@ public enum FileRange: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// The value of the `Range` field.
+    /// The value of a `Range` field, such as `bytes=2-4`.
     public var description: String {
         switch self {
         case .from(let first, let last): "bytes=\(first)-\(last.map(String.init) ?? "")"
@@ -65,12 +65,12 @@ public enum FileRange: Hashable, Sendable, CustomStringConvertible {
 
 /// The value of a `Content-Range` field (RFC 9110, 14.4).
 public enum ContentRange: Hashable, Sendable, CustomStringConvertible {
-    /// The range of bytes that is sent, not empty, and the size of the file: `bytes 2-4/10`.
+    /// The bytes that are sent, at least one, and the size of the file, such as `bytes 2-4/10`.
     case bytes(Range<Int64>, of: Int64)
-    /// The size of the file, in an answer with status 416: `bytes */10`.
+    /// The size of the file, in a response with status 416, such as `bytes */10`.
     case none(of: Int64)
 
-    /// Parses an untrusted value; `nil` unless it has one of the two forms. An unknown size (`*`) and inconsistent numbers are `nil` too.
+    /// Parses an untrusted value. Returns `nil` for any other form, for an unknown size (`*`), and for inconsistent numbers.
     public init?(_ field: some StringProtocol) {
         let text = Array(field.utf8)
         let unit = Array("bytes ".utf8)

@@ -1,31 +1,32 @@
 public import HexlistModel
 
-/// The parsed target of an HTTP request on a file connection (Docs/Protocol.md). Authorization is checked elsewhere.
+/// The target (path and query) of an HTTP request on a file connection (Docs/Protocol.md). Parsing does not check whether the peer may have
+/// the file.
 ///
 ///     /offers/<offer>          /shares          /shares/<share>[/<path>][?sort=<order>][&after=<cursor>] or [?about]
 public enum FileRequestTarget: Sendable, CustomStringConvertible {
     case offer(OfferID)
-    /// The list of shares that this peer may see.
+    /// The list of the shares that the requesting peer may see.
     case shares
     /// A file or folder in a share.
     case entry(share: String, path: SharePath, EntryQuery)
 
-    /// The requested view of a file or folder in a share: its content, a listing, or its metadata.
+    /// What a request about a file or folder in a share asks for.
     public enum EntryQuery: Sendable {
         /// The bytes of a file, or the first page of a folder's listing, sorted by name.
         case content
-        /// A page of a folder's listing; a file is answered with 404. The string `after` is the `next` of the previous page; `nil` for the
-        /// first.
+        /// A page of a folder's listing. The response for a file is 404. `after` is the `next` of the previous page; `nil` for the first
+        /// page.
         case list(FileOrder, after: String?)
-        /// The entry's own metadata, as a list of one entry.
+        /// The metadata of the file or folder itself, as a list with one entry.
         case about
     }
 
-    /// Maximum length of a target in bytes, with each byte of the share, path and cursor percent-encoded.
+    /// Maximum bytes of a target, if each byte of share, path and cursor is percent-encoded.
     public static let maximumBytes = 3 * (SharePath.maximumBytes + 2 * SharePath.maximumNameBytes) + 32
 
-    /// Parses a request target, decoding percent-escapes once. Returns `nil`, which is answered with 404, for anything but the exact forms:
-    /// other letter case, empty names, `.` and `..` (also encoded), NUL, invalid UTF-8, a trailing `/`, or another query.
+    /// Parses a request target. Percent-escapes are decoded once. Returns `nil`, to be answered with 404, for any other form: other letter
+    /// case, empty names, `.` and `..` (also encoded), NUL, invalid UTF-8, a `/` at the end, or another query.
     public init?(_ target: some Collection<UInt8>) {
         guard target.count <= Self.maximumBytes else { return nil }
         let parts = target.split(separator: UInt8(ascii: "?"), maxSplits: 1, omittingEmptySubsequences: false)
@@ -52,7 +53,7 @@ public enum FileRequestTarget: Sendable, CustomStringConvertible {
         }
     }
 
-    /// Parses `about`, or `sort=<order>` and `after=<cursor>` in this order, each optional.
+    /// Parses a query: `about`, or optionally `sort=<order>` followed by optionally `after=<cursor>`.
     private static func entryQuery(_ query: some Collection<UInt8>) -> EntryQuery? {
         if query.elementsEqual("about".utf8) { return .about }
         var parts = query.split(separator: UInt8(ascii: "&"), maxSplits: 1, omittingEmptySubsequences: false)[...]
@@ -63,7 +64,7 @@ public enum FileRequestTarget: Sendable, CustomStringConvertible {
             parts = parts.dropFirst()
         }
         if let part = parts.popFirst() {
-            // `&`, `=` and `+` are special in a query, so a cursor must have them encoded.
+            // In a query, `&`, `=` and `+` are special, so they must be encoded in a cursor.
             guard let value = rest(of: part, behind: "after="), !value.contains(where: { "&=+".utf8.contains($0) }),
                 let text = SharePath.text(percentEncoded: value), FolderCursor(text, order) != nil
             else { return nil }

@@ -5,12 +5,12 @@ import HexlistModel
     internal import Glibc
 #endif
 
-/// Opens and reads files and folders beneath a folder, without following symbolic links out of it.
+/// Opens and reads files and folders inside a folder. Symbolic links that lead out of the folder are never followed.
 extension Descriptor {
-    /// O_PATH, which Swift does not import: the descriptor identifies a file but cannot read it.
+    /// O_PATH, which Swift does not import. The descriptor then identifies a file, but cannot read it.
     static let pathOnly: CInt = 0o10_000_000
 
-    /// Opens a folder by its absolute path without following symbolic links. The path had none when the folder was shared.
+    /// Opens a shared folder by its absolute path. No symbolic link is followed: the path had none when the folder was shared.
     static func open(folder path: String, byHand: Bool) throws(FileFault) -> Descriptor {
         guard let names = SharePath(typed: path) else { throw .notFound }
         let top = try Self.open("/", pathOnly | O_DIRECTORY)
@@ -20,8 +20,8 @@ extension Descriptor {
     /// Opens a file or folder beneath this folder. No symbolic link is followed, neither inside the path nor at its end, even if one is
     /// created concurrently.
     /// - Parameters:
-    ///   - path: empty for this folder itself.
-    ///   - byHand: whether to open the path component by component, the fallback for kernels without openat2(2).
+    ///   - path: the path relative to this folder; empty for the folder itself.
+    ///   - byHand: whether to open each component of the path separately. This is the fallback for kernels without openat2(2).
     func open(beneath path: SharePath, _ flags: CInt, byHand: Bool = false) throws(FileFault) -> Descriptor {
         guard let last = path.names.last else { return try Self.open(".", flags | O_DIRECTORY, in: self) }
         if !byHand {
@@ -45,12 +45,12 @@ extension Descriptor {
         return try Self.open(last, flags | O_NOFOLLOW, in: folder)
     }
 
-    /// The kind of an entry as readdir(3) reports it, without calling stat(2).
+    /// The kind of an entry as readdir(3) reports it, without a call of stat(2).
     enum EntryKind {
         case file, folder, link, special, unknown
     }
 
-    /// Calls `body` for each entry in the order of the file system, except `.` and `..`, until it returns `false`.
+    /// Calls `body` for each entry except `.` and `..`, in the order of the file system, until `body` returns `false`.
     func entries(_ body: (_ name: UnsafeBufferPointer<UInt8>, _ kind: EntryKind) -> Bool) throws(FileFault) {
         _ = try EntryStream(of: self).read(body)
     }
@@ -65,14 +65,14 @@ extension Descriptor {
         return names
     }
 
-    /// Deletes at most `limit` files in a folder, and the folder if it is empty then. Does nothing if it is not a folder.
+    /// Deletes at most `limit` files in a folder, and then the folder if it is empty. Does nothing if the path leads to no folder.
     static func removeFolder(_ path: String, atMost limit: Int) {
         guard let folder = try? Descriptor.open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW) else { return }
         for name in folder.names(atMost: limit) { _ = folder.use { unlinkat($0, name, 0) } }
         _ = rmdir(path)
     }
 
-    /// The kind of an entry. Calls stat(2) if readdir(3) did not report it; `unknown` if the entry no longer exists.
+    /// Returns the kind of an entry. Calls stat(2) if readdir(3) did not report the kind. `unknown` if the entry no longer exists.
     func kind(of name: String, _ kind: EntryKind) throws(FileFault) -> EntryKind {
         guard kind == .unknown, let status = try status(of: name) else { return kind }
         switch status.kind {
@@ -84,12 +84,12 @@ extension Descriptor {
     }
 }
 
-/// The entries of an open folder, read incrementally. Not thread-safe.
+/// Reads the entries of an open folder in several steps. Not thread-safe.
 final class EntryStream: @unchecked Sendable {
     private let stream: OpaquePointer
 
     init(of folder: Descriptor) throws(FileFault) {
-        // Opens the folder again, because duplicates of a descriptor share its read position.
+        // The folder is opened again, because duplicated descriptors share their read position.
         let number = folder.use { openat($0, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
         guard number >= 0 else { throw .last }
         guard let stream = fdopendir(number) else {
@@ -102,7 +102,7 @@ final class EntryStream: @unchecked Sendable {
 
     deinit { closedir(stream) }
 
-    /// Calls `body` for the next entries, except `.` and `..`, until it returns `false`.
+    /// Calls `body` for the next entries except `.` and `..`, until `body` returns `false`.
     /// - Returns: whether there may be more entries.
     func read(_ body: (_ name: UnsafeBufferPointer<UInt8>, _ kind: Descriptor.EntryKind) -> Bool) throws(FileFault) -> Bool {
         let offset = MemoryLayout<dirent>.offset(of: \.d_name) ?? 0

@@ -1,11 +1,11 @@
 public import HexlistModel
 
-/// The sort key of a folder's entry, which is also the cursor of a page: the next page begins after it.
+/// The sort key of an entry of a folder. It is also the cursor of a page of the listing: the next page begins after this entry.
 ///
 ///     <name>                    sorted by name
 ///     <size or time>:<name>     sorted by size or time; -1 for the size of a folder
 public struct FolderCursor: Comparable {
-    /// Size in bytes, or milliseconds since 1970; 0 if sorted by name. Larger numbers come first.
+    /// The size in bytes, or the modification time in milliseconds since 1970; 0 if sorted by name. Larger numbers come first.
     let number: Int64
     let name: [UInt8]
 
@@ -14,7 +14,7 @@ public struct FolderCursor: Comparable {
         self.name = name
     }
 
-    /// Parses a cursor; `nil` if it is invalid for this order.
+    /// Parses a cursor; `nil` if it is invalid for the order.
     init?(_ cursor: String, _ order: FileOrder) {
         guard order != .name else {
             guard SharePath.isName(cursor) else { return nil }
@@ -30,7 +30,7 @@ public struct FolderCursor: Comparable {
         self.init(number: number, name: Array(texts[1].utf8))
     }
 
-    /// Whether a text is a valid cursor for this order.
+    /// Whether a text is a valid cursor for the order.
     public static func isCursor(_ text: String, _ order: FileOrder) -> Bool { FolderCursor(text, order) != nil }
 
     func text(_ order: FileOrder) -> String {
@@ -43,16 +43,16 @@ public struct FolderCursor: Comparable {
     }
 }
 
-/// Keeps the smallest `limit` entries of a stream that come after a cursor, in O(2·limit) memory.
+/// Finds the first `limit` entries after a cursor in a sequence of any length. Memory is O(2·limit).
 struct SmallestEntries {
     private let limit: Int
     private let after: FolderCursor?
     private var entries: [FolderCursor] = []
-    /// The greatest of the smallest `limit` entries at the last cut; a later entry cannot be among the smallest. `nil` before there were
-    /// `limit` entries.
+    /// The last one of the first `limit` entries, when the others were last discarded. An entry after it cannot be among the first. `nil`
+    /// until entries were discarded.
     private var last: FolderCursor?
 
-    /// Number of entries that are currently kept.
+    /// Number of entries in memory.
     var count: Int { entries.count }
 
     init(limit: Int, after: FolderCursor?) {
@@ -66,7 +66,7 @@ struct SmallestEntries {
         if entries.count >= 2 * limit { cut() }
     }
 
-    /// Whether an entry can be among the smallest. Does not copy the name.
+    /// Whether an entry may be among the first `limit`. Does not copy the name.
     func mayTake(_ number: Int64, _ name: UnsafeBufferPointer<UInt8>) -> Bool {
         if let after, after.number != number ? after.number < number : !after.name.lexicographicallyPrecedes(name) { return false }
         if let last, last.number != number ? last.number > number : last.name.lexicographicallyPrecedes(name) { return false }

@@ -1,7 +1,7 @@
 public import HexlistJSON
 public import HexlistModel
 
-/// One page of the list of a shared folder, as JSON on a file connection (Docs/Protocol.md).
+/// One page of the listing of a shared folder, as JSON on a file connection (Docs/Protocol.md).
 ///
 ///     {"entries":[{"name":"a.txt","kind":"file","size":3,"modified":1767323045678,"mediaType":"text/plain"}],"next":"a.txt","leftOut":1}
 public struct FolderListing: Sendable, JSONEncodable {
@@ -10,14 +10,14 @@ public struct FolderListing: Sendable, JSONEncodable {
     }
 
     public struct Entry: Sendable, JSONEncodable {
-        /// An untrusted name that is valid in a `SharePath`.
+        /// The name, valid by `SharePath.isName`. Untrusted text.
         public var name: String
         public var kind: Kind
         /// Size in bytes; `nil` for a folder.
         public var size: Int64?
         /// Modification time in milliseconds since 1970.
         public var modified: Int64?
-        /// The media type in printable ASCII.
+        /// The media type, such as `text/plain`, in printable ASCII.
         public var mediaType: String?
 
         public init(name: String, kind: Kind, size: Int64? = nil, modified: Int64? = nil, mediaType: String? = nil) {
@@ -45,20 +45,20 @@ public struct FolderListing: Sendable, JSONEncodable {
 
     /// Maximum number of entries in a page.
     public static let maximumEntries = 500
-    /// Maximum size in bytes of a page that is parsed, enough for `maximumEntries` entries with every byte of a name escaped.
+    /// Maximum bytes of a page that is parsed. Enough for `maximumEntries` entries, even if every byte of a name is escaped.
     public static let maximumBytes = 1 << 20
     private static let mediaTypeBytes = 127
-    /// Upper bound of a peer's `leftOut`, so that the sum over all pages cannot overflow.
+    /// The greatest accepted value of a peer's `leftOut`. The sum over all pages can therefore not overflow.
     private static let maximumUnlisted: Int64 = 1 << 32
-    /// Bound of a peer's times in both directions: milliseconds from 1970 to the end of the year 9999.
+    /// The greatest accepted absolute value of a peer's times, in milliseconds: from 1970 to the end of the year 9999.
     private static let latest: Int64 = 253_402_300_799_999
 
     public var entries: [Entry] = []
     /// The cursor of the next page (`?after=`); `nil` on the last page.
     public var next: String?
-    /// Number of entries in the folder that no page contains, because their names are not UTF-8 (the JSON member `leftOut`).
+    /// Number of entries in the folder that are on no page, because their names are not UTF-8. Its JSON name is `leftOut`.
     public var unlisted = 0
-    /// Number of entries of a parsed page that were dropped because of an invalid name or an unknown kind.
+    /// Number of entries of a parsed page that were dropped, because their name is invalid or their kind is unknown.
     public private(set) var leftOut = 0
 
     public init(entries: [Entry] = [], next: String? = nil) {
@@ -66,11 +66,11 @@ public struct FolderListing: Sendable, JSONEncodable {
         self.next = next
     }
 
-    /// Parses a page sent by a peer. Unknown members are ignored, and so are optional members of a wrong type. Entries without a valid name
-    /// and kind are dropped and counted in `leftOut`.
+    /// Parses a page that a peer sent. Unknown members are ignored, and so are optional members of a wrong type. Entries with an invalid
+    /// name or kind are dropped, and counted in `leftOut`.
     ///
-    /// Returns `nil` if the page is not JSON, has no array `entries`, exceeds the limits, or if its `next` is not after the requested
-    /// cursor.
+    /// Returns `nil` if the page is not JSON, has no array `entries`, or exceeds the limits, or if its `next` does not come after the
+    /// requested cursor.
     /// - Parameter cursor: the cursor of the request; `nil` for the first page.
     public init?(jsonBytes: [UInt8], by order: FileOrder = .name, after cursor: String?) {
         guard jsonBytes.count <= Self.maximumBytes, let json = try? JSONValue(parsing: jsonBytes), let object = try? JSONObject(json),
@@ -88,15 +88,15 @@ public struct FolderListing: Sendable, JSONEncodable {
         self.next = text
     }
 
-    /// Truncates the page to `limit` entries, at least one, and sets `next`.
-    /// - Parameter order: the order of the page.
+    /// Shortens the page to `limit` entries, but at least one, and sets `next`.
+    /// - Parameter order: the order of the page's entries.
     public mutating func cut(to limit: Int, by order: FileOrder) {
         guard entries.count > max(1, limit) else { return }
         entries.removeSubrange(max(1, limit)...)
         next = entries.last.map { $0.cursor(order).text(order) }
     }
 
-    /// Returns a page of this listing, which must contain all entries of the folder, in any order.
+    /// Returns a page of this listing. The listing must contain all entries of the folder, in any order.
     public func page(by order: FileOrder, after cursor: String?, limit: Int) -> FolderListing {
         let after = cursor.flatMap { FolderCursor($0, order) }
         var page = self

@@ -4,22 +4,22 @@ public import HexlistModel
     internal import Glibc
 #endif
 
-/// Collects the files of a folder that is sent as a hex: its regular files and those of its sub-folders, sorted by the bytes of their
-/// names.
+/// Collects the files of a folder that is sent as a hex: its regular files and those of all sub-folders. Each folder's files are sorted by
+/// the bytes of their names.
 ///
-/// Only names and metadata are read, so a folder that is too large is refused before any file is hashed. Skipped entries are counted by
-/// cause.
+/// Only names and metadata are read, so a folder that is too large is refused before any file is hashed. Skipped entries are counted by the
+/// reason.
 public struct FolderWalk: Sendable {
     public struct File: Sendable {
         public var name: String
-        /// The absolute path.
+        /// The absolute path of the file.
         public var path: String
         public var identity: FileIdentity
     }
 
     public struct Folder: Sendable {
         public var name: String
-        /// Index of the parent in `folders`; `nil` for the top folder.
+        /// Index of the parent folder in `folders`; `nil` for the top folder.
         public var parent: Int?
         public var files: [File] = []
         /// Whether all entries of the folder could be read.
@@ -49,7 +49,7 @@ public struct FolderWalk: Sendable {
         public static let maximumPaths = 10
 
         public private(set) var counts: [Cause: Int] = [:]
-        /// Absolute paths of the first entries that should have been sent but could not be read.
+        /// Absolute paths of the first skipped entries that could not be read.
         public fileprivate(set) var paths: [String] = []
 
         public init(_ counts: [Cause: Int] = [:], paths: [String] = []) { (self.counts, self.paths) = (counts, paths) }
@@ -61,8 +61,8 @@ public struct FolderWalk: Sendable {
             if let path, paths.count < Self.maximumPaths { paths.append(path) }
         }
 
-        /// Counts an entry that could not be opened or read.
-        /// - Throws: faults that concern the whole walk: out of file descriptors or memory, or cancelled.
+        /// Counts an entry that could not be opened or read because of a fault.
+        /// - Throws: the fault, if it ends the whole walk, such as a lack of memory or file descriptors, or the cancellation.
         public mutating func add(_ fault: FileFault, _ path: String) throws(FileFault) {
             switch fault {
             case .system(let error) where [EMFILE, ENFILE, ENOMEM].contains(error.code): throw fault
@@ -79,11 +79,11 @@ public struct FolderWalk: Sendable {
         }
     }
 
-    /// The top folder, then its sub-folders level by level.
+    /// The top folder, followed by its sub-folders level by level.
     public private(set) var folders: [Folder] = []
     public private(set) var skipped = Skipped()
     public private(set) var fileCount = 0
-    /// Size of all files in bytes.
+    /// Sum of the sizes of all files, in bytes.
     public private(set) var size: Int64 = 0
 
     private struct Entry {
@@ -91,10 +91,10 @@ public struct FolderWalk: Sendable {
         let isFolder: Bool
     }
 
-    /// Walks a folder.
+    /// Walks a folder and its sub-folders.
     /// - Parameters:
     ///   - path: the absolute path; its last component may be a symbolic link to a folder.
-    ///   - maximumFiles: maximum number of files, and also of folders.
+    ///   - maximumFiles: maximum number of files, which is also the maximum number of folders.
     ///   - maximumLevels: maximum depth; the top folder is level 1.
     /// - Throws: `tooManyFiles`, `tooDeep`, `protected`, `notFolder`, `notFound`, `notAllowed`; `system`.
     public init(
@@ -149,7 +149,7 @@ public struct FolderWalk: Sendable {
     /// Returns the files and folders in one folder, sorted by name.
     /// - Parameters:
     ///   - index: the folder's index in `folders`.
-    ///   - most: maximum number of entries; reading stops at the first entry beyond it.
+    ///   - most: maximum number of entries. Reading stops after one more.
     private mutating func entries(of root: Descriptor, at path: SharePath, _ index: Int, most: Int) throws(FileFault) -> [Entry] {
         let folder: Descriptor
         do throws(FileFault) {
@@ -184,10 +184,10 @@ public struct FolderWalk: Sendable {
                 } catch {
                     do throws(FileFault) { try skipped.add(error, below(text)) } catch { fault = error }
                 }
-                return fault == nil && entries.count <= most  // one entry beyond the limit is enough to refuse the folder
+                return fault == nil && entries.count <= most  // one entry more than the limit suffices to refuse the folder
             }
         } catch {
-            // Entries that were read before the error are sent. The rest of the folder counts as one skipped entry.
+            // Entries that were read before the error are sent. The others count as one skipped entry.
             guard !path.names.isEmpty else { throw error }
             folders[index].isRead = false
             try skipped.add(error, path.description)

@@ -4,15 +4,15 @@ internal import CLinux
     internal import Glibc
 #endif
 
-/// A folder with a sub-folder for each peer (its mailbox), in which programs on other machines may write. Calls block and run on the file
-/// threads.
+/// A folder with one sub-folder, called mailbox, for each peer. Programs on other machines may write into it. Calls block, so they run on
+/// the file threads.
 ///
 /// Symbolic links are never followed, and only regular files are read.
 public struct MailboxFolder: Sendable {
     /// Maximum number of names that `names` returns.
     public static let maximumNames = 10_000
     private static let temporarySuffix = ".tmp"
-    /// Seconds after which the temporary file of an interrupted write is removed.
+    /// Seconds after which the temporary file of an interrupted write is deleted.
     private static let temporaryLifetime = 86_400
 
     /// The absolute path of the folder.
@@ -20,24 +20,25 @@ public struct MailboxFolder: Sendable {
 
     public init(path: String) { self.path = path }
 
-    /// A file and its age.
+    /// The bytes of a file, and its age.
     public struct Content: Sendable {
         public var bytes: [UInt8]
-        /// Seconds since the last modification, by this machine's clock.
+        /// Seconds since the file's last modification, by this machine's clock.
         public var age: Int
     }
 
-    /// - Throws: `FileFault` if the folder cannot be opened.
+    /// Checks that the folder can be opened.
+    /// - Throws: `FileFault`.
     public func check() throws { _ = try Descriptor.open(path, O_RDONLY | O_DIRECTORY) }
 
-    /// Creates a mailbox if it is missing, and removes temporary files of interrupted writes.
+    /// Creates a mailbox if it is missing. Deletes temporary files of interrupted writes that are older than a day.
     /// - Throws: `FileFault`.
     public func create(_ mailbox: String) throws {
         let top = try Descriptor.open(path, O_RDONLY | O_DIRECTORY)
         let mode = try top.status().st_mode & 0o777
         guard top.use({ mkdirat($0, mailbox, mode) }) == 0 || errno == EEXIST else { throw FileFault.last }
         let folder = try open(mailbox)
-        // Sets the mode explicitly, since the umask would remove permissions that a folder shared by a group needs.
+        // The mode is set explicitly, because the umask removes permissions that are needed if a group shares the folder.
         if try folder.status().st_uid == geteuid() { _ = folder.use { fchmod($0, mode) } }
         var left: [String] = []
         try folder.entries { name, _ in
@@ -50,7 +51,7 @@ public struct MailboxFolder: Sendable {
         }
     }
 
-    /// Returns the first names in a mailbox that `isWanted` accepts, sorted, at most `maximumNames`.
+    /// Returns names in a mailbox that `isWanted` accepts, sorted, at most `maximumNames`.
     /// - Throws: `FileFault`, such as `notFound` if there is no such mailbox.
     public func names(in mailbox: String, where isWanted: (String) -> Bool) throws -> [String] {
         var names: [String] = []
@@ -83,10 +84,10 @@ public struct MailboxFolder: Sendable {
         return Content(bytes: Array(bytes.prefix(count)), age: Self.age(status))
     }
 
-    /// Whether a mailbox has an entry of this name.
+    /// Whether a mailbox contains an entry of this name.
     public func contains(_ name: String, in mailbox: String) -> Bool { (try? open(mailbox).status(of: name)) ?? nil != nil }
 
-    /// Writes a file under a temporary name, and renames it once it is durable, replacing an existing file of this name.
+    /// Writes a file under a temporary name, and renames it once it is durable. A file with the final name is replaced.
     /// - Throws: `FileFault`, such as `notFound` if there is no such mailbox.
     public func write(_ bytes: [UInt8], as name: String, in mailbox: String) throws {
         let folder = try open(mailbox)
@@ -106,14 +107,14 @@ public struct MailboxFolder: Sendable {
         }
     }
 
-    /// Removes a file, if it exists.
-    /// - Returns: whether the file is gone.
+    /// Deletes a file, if it exists.
+    /// - Returns: `false` if the file still exists.
     public func remove(_ name: String, in mailbox: String) -> Bool {
         guard let folder = try? open(mailbox) else { return false }
         return folder.use { unlinkat($0, name, 0) } == 0 || errno == ENOENT
     }
 
-    /// Whether the folder is on a file system whose changes by other machines the kernel does not report: NFS, SMB, FUSE or 9P.
+    /// Whether the folder is on NFS, SMB, FUSE or 9P. The kernel reports no changes that other machines make on such file systems.
     public var isOfNetwork: Bool { hexlist_is_on_network(path) != 0 }
 
     private func open(_ mailbox: String) throws(FileFault) -> Descriptor {

@@ -1,6 +1,6 @@
 import HexlistModel
 
-/// Media types (IANA) of common file name suffixes.
+/// The media types (IANA) for common suffixes of file names.
 public enum MediaType {
     private static let bySuffix: [String: String] = [
         "txt": "text/plain", "md": "text/markdown", "csv": "text/csv", "html": "text/html", "htm": "text/html", "ics": "text/calendar",
@@ -16,13 +16,14 @@ public enum MediaType {
         "pptx": "application/vnd.openxmlformats-officedocument.presentationml.presentation",
     ]
 
-    /// The shortest common suffix of file names of each type.
+    /// The suffix of file names for each media type: the shortest one in `bySuffix`.
     private static let suffixByType = Dictionary(
         bySuffix.map { ($0.value, $0.key) }, uniquingKeysWith: { ($0.utf8.count, $0) < ($1.utf8.count, $1) ? $0 : $1 })
 
-    /// Returns a common suffix of file names of a media type, without the dot; `nil` for unknown types.
+    /// Returns a suffix of file names for a media type, without the dot; `nil` if the type is unknown.
     public static func suffix(of type: String) -> String? { suffixByType[type] }
 
+    /// Returns the media type of a file by the suffix of its name; `nil` if the suffix is unknown.
     public static func of(_ name: String) -> String? {
         let parts = name.utf8.suffix(16).split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
         guard parts.count > 1, let last = parts.last else { return nil }

@@ -2,8 +2,8 @@
     internal import Glibc
 #endif
 
-/// Copies of offered files, made for files that may change or be deleted while the offer exists: `FOLDER/<32 digits of the offer>`,
-/// readable only by this user. Calls block.
+/// Copies of offered files, for files that may be changed or deleted during the offer: `FOLDER/<32 digits of the offer's ID>`. Only this
+/// user can read them. Calls block.
 public struct OfferCopies: Sendable {
     /// Absolute path of the folder, which is created with the first copy.
     public let path: String
@@ -12,12 +12,13 @@ public struct OfferCopies: Sendable {
 
     public func path(of offer: OfferID) -> String { "\(path)/\(offer)" }
 
-    /// Copies a file and makes the copy durable. The copy shares the file's blocks if the file system supports it (reflink).
+    /// Copies a file and makes the copy durable. If the file system supports it, the copy shares the file's blocks (reflink).
     /// - Parameters:
     ///   - minimumFree: bytes that must stay free on the disk.
     ///   - progress: called with the bytes copied so far; returns `false` to cancel.
     /// - Returns: the identity and the SHA-256 of the copy.
-    /// - Throws: `changed` if the file changes meanwhile, `diskFull`, `notAllowed`, `cancelled`, `system`. The incomplete copy is deleted.
+    /// - Throws: `changed` if the file changes while it is copied, `diskFull`, `notAllowed`, `cancelled`, `system`. The incomplete copy is
+    ///   deleted.
     public func add(
         _ source: OfferedFile, as offer: OfferID, minimumFree: Int64, progress: (_ bytes: Int64) -> Bool
     ) throws -> (identity: FileIdentity, digest: [UInt8]) {
@@ -31,8 +32,8 @@ public struct OfferCopies: Sendable {
         }
     }
 
-    /// Starts a copy whose bytes are appended by the caller.
-    /// - Parameter modified: nanoseconds since 1970; `nil` for now.
+    /// Creates a partial file for a copy. The caller appends the bytes.
+    /// - Parameter modified: the modification time in nanoseconds since 1970; `nil` for now.
     /// - Throws: `diskFull`, `notAllowed`; `system`.
     public func begin(_ offer: OfferID, size: Int64, modified: Int64? = nil, minimumFree: Int64) throws(FileFault) -> PartFile {
         if mkdir(path, 0o700) != 0, errno != EEXIST { throw FileFault.last }
@@ -42,7 +43,7 @@ public struct OfferCopies: Sendable {
         return try PartFile(folder: path, specification: specification)
     }
 
-    /// Makes a complete copy durable and gives it its final name.
+    /// Verifies a complete copy, makes it durable, and gives it its final name.
     /// - Returns: the identity and the SHA-256 of the copy.
     /// - Throws: the errors of `PartFile.finish`.
     public func finish(_ part: PartFile, as offer: OfferID) throws -> (identity: FileIdentity, digest: [UInt8]) {
@@ -51,14 +52,14 @@ public struct OfferCopies: Sendable {
         return (try OfferedFile(path: path(of: offer)).identity, digest)
     }
 
-    /// The ID in the name of a partial copy, which follows the digits of its offer.
+    /// The ID in the names of partial copies. The name of a partial copy is `.<digits of the offer>.copy.part`.
     private static let partID = "copy"
 
     public func remove(_ offer: OfferID) { _ = unlink(path(of: offer)) }
 
-    /// Deletes all copies except those of the given offers, and partial copies that a killed process left.
-    /// - Parameter offers: returns the offers to keep, or `nil` to delete nothing. It is called after the folder was listed, so that copies
-    ///   started later are not deleted.
+    /// Deletes all copies except those of the given offers. Also deletes the partial copies of a process that was killed.
+    /// - Parameter offers: returns the offers whose copies stay; `nil` to delete nothing. It is called after the folder was listed, so
+    ///   copies that are started later are not deleted.
     public func removeAll(but offers: () -> Set<OfferID>?) {
         guard let folder = try? Descriptor.open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW) else { return }
         var found: [(name: String, offer: OfferID?)] = []

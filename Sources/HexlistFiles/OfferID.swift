@@ -1,11 +1,11 @@
 import HexlistModel
 
-/// The ID of an offer: 16 random bytes, so it cannot be guessed. Requests are authorized nevertheless.
+/// The ID of an offer: 16 random bytes. It cannot be guessed, but the permission of each request is checked nevertheless.
 public struct OfferID: Hashable, Sendable, CustomStringConvertible {
     /// The 16 bytes of the ID.
     public let bytes: [UInt8]
 
-    /// - Parameter bytes: the 16 bytes of the ID; any other number of bytes gives `nil`.
+    /// Creates an ID from its bytes; `nil` if their number is not 16.
     public init?(bytes: some Collection<UInt8>) {
         guard bytes.count == 16 else { return nil }
         self.bytes = Array(bytes)
@@ -30,6 +30,6 @@ public struct OfferID: Hashable, Sendable, CustomStringConvertible {
         OfferID(words: [random.next(), random.next()])
     }
 
-    /// The ID as 32 lower-case hexadecimal digits, as in links and requests.
+    /// The ID as 32 lower-case hexadecimal digits, as it stands in links and requests.
     public var description: String { String(decoding: Hexadecimal.encode(bytes).utf8.map(ASCII.lowercased), as: UTF8.self) }
 }

@@ -7,35 +7,35 @@ internal import Synchronization
     internal import Glibc
 #endif
 
-/// A file that is being downloaded. It is named `.NAME.ID.part`, written sequentially, and renamed when it is complete.
+/// A file that is being fetched. It is named `.NAME.ID.part`, is written sequentially, and is renamed when it is complete.
 ///
-/// A final name always belongs to a complete file, even after a crash or power cut: before the rename, length and SHA-256 are verified and
-/// the data is made durable. The rename never replaces a file.
+/// A file with a final name is always complete, even after a crash or a power failure: before the rename, its length and SHA-256 are
+/// verified, and its data is made durable. The rename never replaces another file.
 ///
-/// An interrupted download resumes from the bytes that are certainly on disk. Without a reboot since the last write (`BootID`), these are
-/// all bytes. After a reboot, or without a boot ID, they end at the last multiple of a stride that is followed by a byte, because the data
-/// is synced at each multiple before more is written.
+/// An interrupted download continues after the bytes that are certainly on the disk. If the machine was not restarted since the last write
+/// (`BootID`), these are all bytes. Otherwise they end at a multiple of `stride` or `longStride`: the data is synced at each multiple
+/// before more is written, so the last multiple that is followed by a byte is certain.
 ///
-/// Calls block and must not overlap. They may come from any thread.
+/// Calls block and must not overlap. Any thread may call.
 public final class PartFile: Sendable {
     /// The announced properties of the file, and how to save it.
     public struct Specification: Sendable {
         public var name: FileName
-        /// At most 64 letters and digits. It is random, because other machines may download into the same folder.
+        /// At most 64 letters and digits. They are random, because other machines may write partial files into the same folder.
         public var id: String
-        /// The announced size in bytes, and the maximum number of bytes written.
+        /// The announced size in bytes. No more bytes are accepted.
         public var size: Int64
-        /// The announced SHA-256, which is verified; `nil` if none was announced.
+        /// The announced SHA-256, which is verified at the end; `nil` if none was announced.
         public var digest: [UInt8]?
-        /// Modification time at the source, in nanoseconds since 1970.
+        /// Modification time at the source, in nanoseconds since 1970; `nil` for the time of writing.
         public var modified: Int64?
-        /// Permission bits that are removed from mode 0666 of the complete file.
+        /// Permission bits that the complete file lacks compared with mode 0666.
         public var umask: UInt16
         /// Bytes that must stay free on the file system.
         public var minimumFree: Int64
-        /// Whether the partial file gets a neutral name, for programs that interpret special characters in names.
+        /// Whether the name of the partial file omits the file's own name, for programs in which some characters of names are special.
         public var hidesName = false
-        /// Whether a complete file may be shorter than `size`, because the sender announced no size.
+        /// Whether a complete file may be shorter than `size`, which is then only a maximum.
         public var mayBeShorter = false
 
         public init(
@@ -69,9 +69,9 @@ public final class PartFile: Sendable {
         }
     }
 
-    /// The final name and the inode of a complete file. They are recorded before the rename, so that the file is recognized after a crash.
+    /// The final name and the inode of a complete file. They are recorded before the rename, so that the file is recognised after a crash.
     public struct Placement: Hashable, Sendable {
-        /// The name in the folder: the announced name, possibly with a number.
+        /// The final name: the announced name, or the announced name with a number.
         public var name: String
         public var device: UInt64
         public var inode: UInt64
@@ -85,28 +85,29 @@ public final class PartFile: Sendable {
         public func hash(into hasher: inout Hasher) { hasher.combine(inode) }
     }
 
-    /// The state on disk of a download with a recorded placement, as found after a restart.
+    /// The state of a download with a recorded placement, as found on the disk after a restart.
     public enum RecoveredState: Equatable, Sendable {
         /// The complete file exists under its final name.
         case finished
-        /// The partial file exists, and `init` can resume it.
+        /// Only the partial file exists. `init` can continue it.
         case partial
-        /// Neither file exists, so the download starts over.
+        /// Neither file exists, so the download begins again.
         case gone
     }
 
-    /// Interval of syncs in bytes, and thus the maximum number of bytes fetched twice after an interruption.
+    /// Interval of syncs in bytes for a file without a boot ID. At most this number of bytes is fetched twice after an interruption.
     public static let stride: Int64 = 4 << 20
-    /// Interval of syncs in bytes for a file with a boot ID. Syncing at each `stride` would take a third of the time of a fast transfer.
+    /// Interval of syncs in bytes for a file with a boot ID. With the shorter interval, syncs would take a third of the time of a fast
+    /// transfer.
     static let longStride: Int64 = 64 << 20
-    /// Interval in bytes at which the kernel is asked to start writeback, so that later syncs take less time, those of the store included.
+    /// Interval in bytes at which the kernel is asked to begin writing to the disk. This shortens later syncs, also those of the store.
     private static let writebackInterval: Int64 = 1 << 20
-    /// Maximum number of names to try if another program takes the chosen name before the rename.
+    /// Maximum number of names that are tried, if other programs create files with the chosen names just before the rename.
     private static let attempts = 16
 
     public let specification: Specification
     private let folder: Descriptor
-    /// A time between the opening of the folder and the first write.
+    /// An instant after the folder was opened, and before the first write.
     private let since: ContinuousClock.Instant
     private let file: Descriptor
     private let device: UInt64
@@ -116,16 +117,16 @@ public final class PartFile: Sendable {
 
     private struct State {
         var written: HashedPrefix
-        /// The prefix that is known to be durable.
+        /// The bytes at the beginning of the file that are known to be durable.
         var durable: HashedPrefix
-        /// Number of bytes whose writeback was started.
+        /// Number of bytes that the kernel was asked to write to the disk.
         var writebackBegun: Int64
-        /// Whether data is synced only at multiples of `longStride`.
+        /// Whether data is synced at multiples of `longStride` only.
         var usesLongStride = false
         var isEnded = false
     }
 
-    /// The length of a prefix of the file, and its digest.
+    /// The length of the beginning of a file, and its digest.
     fileprivate struct HashedPrefix: Sendable {
         var length: Int64 = 0
         var digest = SHA256()
@@ -133,8 +134,8 @@ public final class PartFile: Sendable {
 
     /// Opens or creates the partial file, and hashes its existing bytes.
     /// - Parameters:
-    ///   - path: the folder; its last component may be a symbolic link to a folder.
-    ///   - knownGood: the last result of `suspend()`. A smaller value is safe.
+    ///   - knownGood: the result of the last `suspend()`; 0 if unknown.
+    ///   - progress: called with the number of bytes hashed so far; returns `false` to cancel.
     ///   - progress: called with the number of bytes hashed so far; returns `false` to cancel.
     /// - Throws: `notFound`, `notFolder`, `notAllowed`, `diskFull`, `partInUse`, `cancelled`; `system`.
     public init(
@@ -172,21 +173,22 @@ public final class PartFile: Sendable {
         (self.specification, self.folder, self.file) = (specification, folder, file)
         (device, inode) = (UInt64(status.st_dev), UInt64(status.st_ino))
         hasBootID = specification.size > Self.stride && BootID.set(on: file)
-        // Without a reboot, existing bytes are readable but may not be on the disk yet.
+        // Without a restart, the existing bytes can be read, but may not be on the disk yet.
         state = Mutex(State(written: prefix, durable: boot == .now ? HashedPrefix() : prefix, writebackBegun: good))
     }
 
-    /// Returns the number of leading bytes that are certainly durable: up to the last multiple of `stride` that is followed by a byte, or
+    /// Returns the number of bytes that are certainly durable: up to the last multiple of `stride` that is followed by a byte, or
     /// `knownGood` if that is greater.
+    /// - Parameter length: the length of the file.
     private static func good(_ length: Int64, _ stride: Int64, knownGood: Int64) -> Int64 {
         max(length > 0 ? (length - 1) / stride * stride : 0, min(length, knownGood))
     }
 
-    /// Number of bytes received so far, and the offset of the next byte.
+    /// Number of bytes received so far. It is also the offset of the next byte.
     public var length: Int64 { state.withLock { $0.written.length } }
 
-    /// Appends bytes. After an error the caller must continue from `length`, because bytes beyond it were not written.
-    /// - Throws: `tooLong`, with nothing written; `diskFull`, `system`.
+    /// Appends bytes. After an error, the caller continues at `length`: the bytes after it were not written.
+    /// - Throws: `tooLong`, if the file would exceed its size; `diskFull`, `system`.
     public func append(_ bytes: UnsafeRawBufferPointer) throws(FileFault) {
         try withState { state throws(FileFault) in
             guard Int64(bytes.count) <= specification.size - state.written.length else { throw .tooLong }
@@ -212,15 +214,15 @@ public final class PartFile: Sendable {
         }
     }
 
-    /// A position to which a partial file can return, with the digest of the bytes before it.
+    /// A position in a partial file, to which it can be truncated, with the digest of the bytes before it.
     public struct Mark: Sendable {
         fileprivate let prefix: HashedPrefix
     }
 
-    /// The current end of the received bytes.
+    /// The position after the bytes received so far.
     public var mark: Mark { state.withLock { Mark(prefix: $0.written) } }
 
-    /// Drops the bytes that were appended after a mark of this file.
+    /// Removes the bytes that were appended since `mark` was read.
     /// - Throws: `partLost`, `system`.
     public func rewind(to mark: Mark) throws(FileFault) {
         try withState { state throws(FileFault) in
@@ -232,10 +234,10 @@ public final class PartFile: Sendable {
         }
     }
 
-    /// Fills the empty partial file with the content of another file. Shares its blocks if the file system supports it (reflink), and
-    /// copies the bytes otherwise.
-    /// - Parameter progress: called with the number of bytes so far; returns `false` to cancel.
-    /// - Throws: `changed` if the source has another size or changes meanwhile; `diskFull`, `partLost`, `cancelled`, `system`.
+    /// Fills the partial file, which must be empty, with the content of another file. If the file system supports it, both share their
+    /// blocks (reflink); otherwise the bytes are copied.
+    /// - Parameter progress: called with the number of bytes copied so far; returns `false` to cancel.
+    /// - Throws: `changed` if the source has another size or changes while it is copied; `diskFull`, `partLost`, `cancelled`, `system`.
     public func fill(from source: OfferedFile, progress: (_ bytes: Int64) -> Bool = { _ in true }) throws(FileFault) {
         guard source.size == specification.size, length == 0 else { throw .changed }
         let isClone = source.clone(to: file)
@@ -260,7 +262,7 @@ public final class PartFile: Sendable {
     }
 
     /// Makes the received bytes durable before the download pauses.
-    /// - Returns: the value to pass to a later `init` as `knownGood`.
+    /// - Returns: the value for the parameter `knownGood` of a later `init`.
     @discardableResult
     public func suspend() throws(FileFault) -> Int64 {
         try withState { state throws(FileFault) in
@@ -269,9 +271,10 @@ public final class PartFile: Sendable {
         }
     }
 
-    /// Verifies length and digest, makes the file durable, and renames it to its final name, with a number if the name is taken. Afterwards
-    /// the object is unusable, except after `diskFull`, `tooShort` or an error of `willRename`: then `finish` can be called again.
-    /// - Parameter willRename: called before each attempt to rename. From then on, a crash may leave the file under that name.
+    /// Verifies length and digest, makes the file durable, and renames it to its final name, with a number if that name exists. Then the
+    /// object can no longer be used, except after `diskFull`, `tooShort` or an error of `willRename`: `finish` can then be called again.
+    /// - Parameter willRename: called before each attempt to rename. After a crash, the file may have the name that was passed to the last
+    ///   call.
     /// - Throws: `otherBytes`, after deleting the partial file; `tooShort`, `diskFull`, `partLost`, `noFreeName`, `system`; errors of
     ///   `willRename`.
     public func finish(willRename: (Placement) throws -> Void = { _ in }) throws -> Placement {
@@ -291,8 +294,8 @@ public final class PartFile: Sendable {
         }
     }
 
-    /// Accepts a file that another program wrote in place of the partial file. Verifies its length and sets its mode, but keeps its
-    /// modification time. Afterwards the object is unusable, and `WholeFile.place` gives the file its final name.
+    /// Accepts a file that another program wrote in place of the partial file. Verifies its length and sets its mode, but not its
+    /// modification time. Then the object can no longer be used, and `WholeFile.place` gives the file its final name.
     /// - Throws: `tooShort`, `tooLong`; `partLost` if there is no such file; `system`.
     public func takeOver() throws(FileFault) -> WholeFile {
         try withState { state throws(FileFault) in
@@ -300,7 +303,7 @@ public final class PartFile: Sendable {
             let status = try file.status()
             let length = Int64(status.st_size)
             guard length == specification.size else { throw length < specification.size ? .tooShort(length) : .tooLong }
-            // An empty file may still be the one created here, so its modification time is not that of the source.
+            // An empty file may be the one that was created by this process. Its modification time is then not that of the source.
             specification.setModeAndTime(of: file, keepsTime: length > 0)
             BootID.remove(from: file)
             state.isEnded = true
@@ -309,7 +312,7 @@ public final class PartFile: Sendable {
         }
     }
 
-    /// Returns the number of bytes that another program has written into the partial file so far.
+    /// Returns the number of bytes that another program has written in place of the partial file so far.
     public func writtenBytes() throws(FileFault) -> Int64 { Int64(try openWritten().status().st_size) }
 
     private func openWritten() throws(FileFault) -> Descriptor {
@@ -329,14 +332,14 @@ public final class PartFile: Sendable {
             remove()
             throw .otherBytes
         }
-        // Errors are ignored, because some file systems do not support modes or such times.
+        // Errors are ignored, because some file systems do not support modes, or not all times.
         specification.setModeAndTime(of: file)
     }
 
     /// The SHA-256 of the bytes received so far, 32 bytes.
     public var digest: [UInt8] { state.withLock { Array($0.written.digest.finalize()) } }
 
-    /// Deletes the partial file. The object is unusable afterwards.
+    /// Deletes the partial file. Then the object can no longer be used.
     public func discard() {
         state.withLock { state in
             guard !state.isEnded else { return }
@@ -347,8 +350,9 @@ public final class PartFile: Sendable {
 
     // MARK: Without an object
 
-    /// Determines what a crash left of a download with a recorded placement. Removes the name of the partial file if the file is complete.
-    /// - Parameter path: the folder.
+    /// Determines the state in which a crash left a download with a recorded placement. If the complete file has both names, the name of
+    /// the partial file is removed.
+    /// - Parameter path: the path of the folder.
     public static func recover(folder path: String, specification: Specification, placement: Placement) throws(FileFault) -> RecoveredState
     {
         let folder = try Descriptor.open(path, O_RDONLY | O_DIRECTORY)
@@ -356,7 +360,7 @@ public final class PartFile: Sendable {
         let final = try SharePath.isName(placement.name) ? folder.status(of: placement.name) : nil
         let isOwn = { (status: stat) in UInt64(status.st_dev) == placement.device && UInt64(status.st_ino) == placement.inode }
         if let final, final.isRegular, isOwn(final), Int64(final.st_size) == specification.size {
-            // If link(2) replaced a rename without overwriting, the crash may have left both names.
+            // If the rename was done with link(2) and unlink(2), the crash may have left both names.
             if let part, isOwn(part) { _ = folder.use { unlinkat($0, specification.partName, 0) } }
             try folder.synchronize()
             return .finished
@@ -364,8 +368,8 @@ public final class PartFile: Sendable {
         return part == nil ? .gone : .partial
     }
 
-    /// Deletes this user's partial file, if it exists, when no `PartFile` object is open.
-    /// - Parameter path: the folder.
+    /// Deletes a partial file of this user, if it exists. Called while no `PartFile` object for it exists.
+    /// - Parameter path: the path of the folder.
     public static func discard(folder path: String, specification: Specification) {
         guard let folder = try? Descriptor.open(path, O_RDONLY | O_DIRECTORY), let part = try? folder.status(of: specification.partName),
             part.isRegular, part.st_uid == geteuid()
@@ -385,8 +389,8 @@ public final class PartFile: Sendable {
     private func makeDurable(_ state: inout State) throws(FileFault) {
         guard state.durable.length < state.written.length else { return }
         do throws(FileFault) {
-            // The boot ID must be durable before the file grows beyond the first `stride`. Otherwise a later `init` would not find it and
-            // would assume syncs at each `stride`.
+            // The boot ID has to be durable before syncs become rarer. Otherwise a later `init` might find no boot ID, and assume that data
+            // was synced at each `stride`.
             if hasBootID, !state.usesLongStride { try file.synchronize() } else { try file.synchronizeData() }
         } catch {
             try rewind(&state)
@@ -396,7 +400,7 @@ public final class PartFile: Sendable {
         state.usesLongStride = hasBootID
     }
 
-    /// Discards the bytes that are not durable, because after a failed fsync(2) it is unknown which bytes are on disk.
+    /// Discards the bytes that are not durable. After a failed fsync(2), the content of the disk is unknown.
     private func rewind(_ state: inout State) throws(FileFault) {
         state.written = state.durable
         state.writebackBegun = state.durable.length
@@ -425,11 +429,11 @@ public final class PartFile: Sendable {
         throw FileFault.noFreeName
     }
 
-    /// Renames the partial file.
-    /// - Returns: `false` if the name exists.
+    /// Renames the partial file, unless a file of that name exists.
+    /// - Returns: `false` if the name is taken.
     private func rename(to name: String) throws(FileFault) -> Bool { try folder.renameNew(specification.partName, to: name) }
 
-    /// Deletes the partial file, unless its name now belongs to another file.
+    /// Deletes the partial file, unless another file has its name by now.
     private func remove() {
         guard let part = try? folder.status(of: specification.partName), UInt64(part.st_ino) == inode, UInt64(part.st_dev) == device else {
             return

@@ -2,10 +2,11 @@
     internal import Glibc
 #endif
 
-/// Folders and files that must never be offered or shared: this program's state, configuration and cache. They are compared by device and
-/// inode, so symbolic links or other spellings of a path cannot bypass the check.
+/// Paths that must never be offered or shared: this program's state, configuration and cache. Files and folders are compared by device and
+/// inode, so a symbolic link or another spelling of a path does not bypass the check.
 public struct ProtectedFolders: Sendable {
-    /// Absolute paths. A path that does not exist yet is protected through its nearest existing ancestor, which counts as containing it.
+    /// Absolute paths. If a path does not exist yet, its nearest existing ancestor cannot be offered either, because it may contain the
+    /// path later.
     public let paths: [String]
 
     public init(_ paths: [String]) { self.paths = paths }
@@ -16,8 +17,8 @@ public struct ProtectedFolders: Sendable {
     public func check(_ path: String) throws(FileFault) {
         let opened = try Descriptor.open(path, Self.flags)
         let isFolder = try opened.status().isFolder
-        // A file has no `..` entry, so its folder is opened by path. The last component is not a symbolic link, so the parent path is the
-        // file's folder.
+        // A file has no entry `..`, so its folder is opened by path. The last component is not a symbolic link, so the file is in that
+        // folder.
         let start = isFolder ? opened : try Descriptor.open(Self.parent(of: path), Self.flags | O_DIRECTORY)
         let above = try Self.ancestors(of: start)
         let own = try Identity(opened.status())
@@ -40,7 +41,7 @@ public struct ProtectedFolders: Sendable {
 
     /// Flags to open a path. `O_NONBLOCK` keeps the opening of a pipe from waiting for a writer.
     private static let flags = Descriptor.pathOnly | O_NONBLOCK
-    /// Maximum number of loop iterations, deeper than any path.
+    /// Maximum number of ancestors, more than any path has.
     private static let maximumLevels = 4_096
 
     /// Returns the identities of a folder and its ancestors up to `/`.
@@ -56,7 +57,8 @@ public struct ProtectedFolders: Sendable {
         return identities
     }
 
-    /// Opens the folder at a path, or its nearest existing ancestor.
+    /// Opens the folder at a path; if it does not exist, its nearest existing ancestor.
+    /// - Returns: `isThere` is `false` for an ancestor.
     private static func nearest(_ path: String) -> (Descriptor, isThere: Bool)? {
         var (path, isThere) = (path, true)
         while true {

@@ -1,22 +1,22 @@
 internal import Crypto
 public import HexlistModel
 
-/// A link to a file of an rclone remote: `rclone://REMOTE/PATH`, both percent-encoded. It is the `url` of a transfer.
+/// A link to a file of an rclone remote: `rclone://REMOTE/PATH`, both percent-encoded. Used as the URL of a transfer.
 ///
-/// Such links are valid only on this machine. In a peer's hex, such a link is an ordinary URL.
+/// Such a link is valid on this machine only. In a hex of a peer, it is an ordinary URL.
 public struct RemoteLink: Sendable, CustomStringConvertible {
     public static let scheme = "rclone"
     private static let start = Array("\(scheme)://".utf8)
-    /// Maximum length of a link in bytes, with each byte of name and path percent-encoded.
+    /// Maximum bytes of a link, in which each byte of name and path may be percent-encoded.
     private static let maximumBytes = 16_384
 
-    /// The remote's name in the configuration of rclone.
+    /// The name of the remote in the configuration of rclone.
     public let remote: String
     public let path: SharePath
 
     public init(remote: String, path: SharePath) { (self.remote, self.path) = (remote, path) }
 
-    /// Parses a link; `nil` if the URL is not one.
+    /// Parses a link; `nil` if the URL is not a link of this form.
     public init?(_ url: String) {
         let bytes = Array(url.utf8)
         guard bytes.count <= Self.maximumBytes, bytes.starts(with: Self.start) else { return nil }
@@ -29,7 +29,7 @@ public struct RemoteLink: Sendable, CustomStringConvertible {
 
     public var description: String { "\(Self.scheme)://\(PercentEncoding.encode(remote))/\(path.percentEncoded)" }
 
-    /// The ID that stands for the remote in `TransferQueue`, which knows only peers: a UUID derived from the remote's name.
+    /// A peer UUID that represents the remote in `TransferQueue`, which has one queue per peer. It is derived from the remote's name.
     public var lane: PeerID {
         var digest = SHA256()
         digest.update(data: Self.start + Array(remote.utf8))
@@ -39,12 +39,12 @@ public struct RemoteLink: Sendable, CustomStringConvertible {
     }
 }
 
-/// The reason why a file of a remote was not copied, and the result for its transfer.
+/// The reason why a file of a remote was not copied, with the result of the attempt for the transfer.
 public struct RemoteFault: Error, Sendable {
     public var outcome: TransferQueue.AttemptResult
     /// A stable code for logs and JSON.
     public var reason: String
-    /// The message for people.
+    /// The message for users.
     public var message: String
 
     public init(_ outcome: TransferQueue.AttemptResult, _ reason: String, _ error: HexlistError) {

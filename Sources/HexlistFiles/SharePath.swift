@@ -2,13 +2,13 @@ import HexlistModel
 
 /// The path of a file or folder relative to the root of a share, as a list of names without `.` and `..`.
 ///
-/// `ShareRoot` checks whether the file or folder exists and may be seen.
+/// A valid path need not exist in the share; `ShareRoot` opens it, and checks whether it is visible.
 public struct SharePath: Sendable, CustomStringConvertible {
     /// Maximum number of names in a path.
     public static let maximumDepth = 64
     /// Maximum bytes of a name on Linux file systems (NAME_MAX).
     public static let maximumNameBytes = 255
-    /// Maximum bytes of all names joined by `/`; less than `PATH_MAX`.
+    /// Maximum bytes of all names joined by `/`, less than `PATH_MAX` (4 096).
     public static let maximumBytes = 4_000
 
     /// The names of the path; empty for the root of the share.
@@ -18,7 +18,7 @@ public struct SharePath: Sendable, CustomStringConvertible {
 
     private init(unchecked names: [String]) { self.names = names }
 
-    /// `nil` if a name is invalid (`isName`) or the path exceeds a limit.
+    /// Creates a path; `nil` if a name is invalid (`isName`), or the path exceeds a limit.
     public init?(_ names: [String]) {
         guard names.count <= Self.maximumDepth, names.allSatisfy(Self.isName),
             names.reduce(0, { $0 + $1.utf8.count + 1 }) <= Self.maximumBytes + 1
@@ -26,13 +26,13 @@ public struct SharePath: Sendable, CustomStringConvertible {
         self.init(unchecked: names)
     }
 
-    /// The path of an entry in this folder; `nil` if the name is invalid or the path exceeds a limit.
+    /// The path of an entry of this folder; `nil` if the name is invalid, or the path exceeds a limit.
     public func appending(_ name: String) -> SharePath? { SharePath(names + [name]) }
 
-    /// The path relative to its first name; the root stays the root.
+    /// The path without its first name. The root stays the root.
     public var withoutFirst: SharePath { SharePath(unchecked: Array(names.dropFirst())) }
 
-    /// Parses a path typed by a person: names separated by `/`, which may also be at both ends. `nil` if invalid.
+    /// Parses a path that a user typed: names separated by `/`. It may begin and end with `/`. Returns `nil` if it is invalid.
     public init?(typed text: String) {
         let parts = text.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
         var names = parts.map { String(decoding: $0, as: UTF8.self) }[...]
@@ -41,10 +41,10 @@ public struct SharePath: Sendable, CustomStringConvertible {
         self.init(Array(names))
     }
 
-    /// Parses percent-encoded names separated by `/`. Each name is decoded once.
+    /// Parses percent-encoded names separated by `/`. Percent-escapes are decoded once.
     ///
-    /// Returns `nil` if a name is empty, `.` or `..`, contains an encoded `.`, `/` or NUL, or is not UTF-8, or if the text has a character
-    /// that URL paths do not allow.
+    /// Returns `nil` if a name is empty, `.` or `..`, or not UTF-8. Also if `.`, `/` or NUL is encoded, or a character is not allowed in
+    /// URL paths.
     /// - Parameter text: the path without a leading `/`; empty for the root.
     public init?(percentEncoded text: some Collection<UInt8>) {
         guard !text.isEmpty else {
@@ -61,7 +61,7 @@ public struct SharePath: Sendable, CustomStringConvertible {
         self.init(names)
     }
 
-    /// Whether a text is a valid name of an entry: 1 to 255 bytes without NUL and `/`, not `.` or `..`.
+    /// Whether a text is a valid name of an entry: 1 to 255 bytes, without NUL and `/`, and neither `.` nor `..`.
     public static func isName(_ name: String) -> Bool {
         let bytes = name.utf8
         guard (1...maximumNameBytes).contains(bytes.count), !bytes.contains(0), !bytes.contains(UInt8(ascii: "/")) else { return false }
@@ -74,8 +74,8 @@ public struct SharePath: Sendable, CustomStringConvertible {
         return name
     }
 
-    /// Decodes percent-encoded text. Returns `nil` if `.`, `/` or NUL is encoded, which only serves to mislead, or if the text has a
-    /// character that URL paths do not allow.
+    /// Decodes a percent-encoded text. Returns `nil` if a character is not allowed in URL paths, or if `.`, `/` or NUL is encoded: nobody
+    /// needs to encode them, except to mislead.
     static func text(percentEncoded part: some Collection<UInt8>) -> String? {
         guard part.allSatisfy({ isPathByte($0) || $0 == UInt8(ascii: "%") }) else { return nil }
         let encoded = String(decoding: part, as: UTF8.self)
@@ -86,7 +86,7 @@ public struct SharePath: Sendable, CustomStringConvertible {
         return text
     }
 
-    /// Whether a byte is a `pchar` of RFC 3986, without percent-escapes.
+    /// Whether a byte may stand unencoded in a path of a URL (`pchar` of RFC 3986).
     private static func isPathByte(_ byte: UInt8) -> Bool {
         ASCII.isAlphanumeric(byte) || "-._~!$&'()*+,;=:@".utf8.contains(byte)
     }

@@ -4,16 +4,16 @@ public import HexlistModel
     internal import Glibc
 #endif
 
-/// The root folder of a read-only share. Files are opened beneath it, component by component, so that neither `..` nor a symbolic link can
-/// lead out of the share, even if one is created concurrently.
+/// The root folder of a read-only share. Files in it are opened component by component, so neither `..` nor a symbolic link can lead out of
+/// the share, even if the link is created at that moment.
 ///
-/// Only regular files and folders are visible. Most errors become `notFound`, so that peers cannot learn the reason.
+/// Only regular files and folders are visible. Most errors are reported as `notFound`, so that peers do not learn the reason.
 public struct ShareRoot: Sendable {
-    /// Absolute path without symbolic links.
+    /// Absolute path without symbolic links, as resolved when the folder was shared.
     public let path: String
-    /// Whether names that begin with a dot are visible.
+    /// Whether files and folders whose names begin with a dot are visible.
     public let showsHidden: Bool
-    /// Whether to avoid openat2(2); for tests.
+    /// Whether to use the fallback for kernels without openat2(2). Set in tests only.
     var opensByHand = false
 
     public init(path: String, showsHidden: Bool = false) {
@@ -26,13 +26,13 @@ public struct ShareRoot: Sendable {
         case folder(SharedFolder)
     }
 
-    /// Whether the folder exists and can be read.
+    /// Whether the folder exists and can be opened.
     public var isThere: Bool {
         guard case .folder? = try? open(.root) else { return false }
         return true
     }
 
-    /// Returns the metadata of a file or folder in the share, as a listing shows it.
+    /// Returns the metadata of a file or folder in the share, in the form of an entry of a listing.
     /// - Throws: the errors of `open`.
     public func about(_ path: SharePath) throws(FileFault) -> FolderListing.Entry {
         let name = path.names.last ?? ""
@@ -47,12 +47,12 @@ public struct ShareRoot: Sendable {
     }
 
     /// Opens a file or a folder of the share.
-    /// - Throws: `notFound`; `system` for errors of this machine, such as too many open files.
+    /// - Throws: `notFound`; `system` for errors that do not concern the path, such as too many open files.
     public func open(_ path: SharePath) throws(FileFault) -> Opened {
         guard showsHidden || !path.names.contains(where: { $0.utf8.first == UInt8(ascii: ".") }) else { throw .notFound }
         do throws(FileFault) {
-            // The stored path was resolved when the folder was shared. A symbolic link in it was created later and may lead elsewhere, so
-            // none is followed.
+            // The stored path was resolved when the folder was shared. If it has a symbolic link now, this was created later and may lead
+            // elsewhere. It is therefore not followed.
             let root = try Descriptor.open(folder: self.path, byHand: opensByHand)
             let opened = try root.open(beneath: path, O_RDONLY | O_NONBLOCK, byHand: opensByHand)
             let status = try opened.status()
@@ -74,17 +74,17 @@ public struct SharedFolder: Sendable {
 
     /// One page of the listing.
     public struct Page: Sendable {
-        /// Files and folders in the requested order. `next` is set if there are more.
+        /// The page, in the requested order. Its `next` is set if more entries follow.
         public var listing: FolderListing
-        /// Number of entries in the whole folder whose names are not UTF-8. No page contains them.
+        /// Number of entries in the whole folder that are on no page, because their names are not UTF-8.
         public var unreadable: Int
     }
 
-    /// Reads the entries that follow a cursor. Each page reads the whole folder but keeps at most about two pages of entries, so memory is
-    /// bounded for folders of any size. Entries added between two pages appear on a later page if they sort after the cursor.
+    /// Reads a page of the listing. Each page reads the whole folder, but only about two pages of entries are in memory, however large the
+    /// folder is. Entries that are added between two pages appear on a later page if they sort after the cursor.
     /// - Parameters:
     ///   - cursor: the `next` of the previous page; `nil` for the first page.
-    ///   - limit: maximum number of entries in the page.
+    ///   - limit: maximum number of entries on the page.
     /// - Throws: `notFound` if the cursor is invalid.
     public func page(
         by order: FileOrder = .name, after cursor: String? = nil, limit: Int = FolderListing.maximumEntries
@@ -95,7 +95,7 @@ public struct SharedFolder: Sendable {
         }
     }
 
-    /// Starts to read a page in steps. Parameters and errors are those of `page`.
+    /// Begins to read a page in steps. Parameters and errors are those of `page`.
     public func reading(
         by order: FileOrder = .name, after cursor: String? = nil, limit: Int = FolderListing.maximumEntries
     ) throws(FileFault) -> FolderPageReader {
@@ -105,9 +105,9 @@ public struct SharedFolder: Sendable {
     }
 }
 
-/// Reads one page of a folder in bounded steps, so that a large folder does not block a thread for long. Not thread-safe.
+/// Reads one page of a folder in steps, so that a large folder blocks no thread for long. Not thread-safe.
 public final class FolderPageReader: @unchecked Sendable {
-    /// Maximum number of entries that one step reads. With a stat(2) call for each entry, a step takes about 2 ms.
+    /// Maximum number of entries that one step reads. A step takes about 2 ms if stat(2) is called for each entry.
     public static let entriesAtOnce = 1_024
 
     private let folder: SharedFolder
@@ -123,8 +123,8 @@ public final class FolderPageReader: @unchecked Sendable {
         first = SmallestEntries(limit: limit + 1, after: after)
     }
 
-    /// Reads the next entries. Blocks.
-    /// - Returns: the page, once all entries are read; `nil` before.
+    /// Reads some of the remaining entries. Blocks.
+    /// - Returns: the page if no entries remain; otherwise `nil`.
     public func step() throws(FileFault) -> SharedFolder.Page? {
         var examined = 0
         let hasMore = try entries.read { name, kind in

@@ -21,9 +21,9 @@ public struct TransferAttemptID: Hashable, Sendable, CustomStringConvertible {
     public var description: String { String(value) }
 }
 
-/// Identifies the source and the destination of a transfer. Transfers with equal keys are duplicates.
+/// Identifies the source and the destination of a transfer. Transfers with the same key are duplicates of each other.
 public struct TransferKey: Hashable, Sendable {
-    /// The first 16 bytes of a SHA-256, so that the key stays small even if the link is long.
+    /// The first 16 bytes of a SHA-256, so that the key is small even if the link is long.
     private let high: UInt64
     private let low: UInt64
 
@@ -32,7 +32,8 @@ public struct TransferKey: Hashable, Sendable {
     ///   - folder: the path of the destination folder.
     public init(url: String, folder: String) { self.init([Array(url.utf8) + [0], Array(folder.utf8)]) }
 
-    /// The key of a file that is cached by its digest. Each peer that offers the file has its own transfer.
+    /// The key of a transfer into the cache, where files are stored under their digest. Each peer that offers the file has its own
+    /// transfer.
     public init(digest: [UInt8], peer: PeerID) { self.init([digest, Array(peer.description.utf8)]) }
 
     private init(_ parts: [[UInt8]]) {
@@ -52,16 +53,16 @@ public enum TransferState: Equatable, Sendable {
     case done, failed, cancelled
 }
 
-/// The condition that a transfer waits for.
+/// The condition for which a transfer waits.
 public enum TransferWait: String, CaseIterable, Sendable {
-    /// All slots are in use.
+    /// A slot: all are in use.
     case slot = "turn"
-    /// The peer is offline.
+    /// The peer: it is offline.
     case peer
-    /// The connection was lost; it is retried soon.
+    /// A connection: the last one was lost. Another attempt follows within a minute.
     case link
-    /// The disk is full.
+    /// Space on the disk: it is full.
     case disk
-    /// The source failed; it is retried soon.
+    /// The source: it failed. Another attempt follows within seconds.
     case source
 }

@@ -2,55 +2,56 @@ import DequeModule
 import HeapModule
 public import HexlistModel
 
-/// The state machine of all transfers, which decides which of them run, wait, or are suspended.
+/// The state machine of all transfers. It decides which of them run, which wait, and which are suspended after failures.
 ///
-/// Performs no IO and has no clock: the caller passes in events and the current time, carries out the actions in order, and calls
-/// `deadlineReached` at the last armed instant.
+/// Performs no IO and has no clock. The caller passes in events with the current time, carries out the returned actions in order, and calls
+/// `deadlineReached` at the instant of the last `arm` action.
 ///
-/// - At most `slotCount` slots are in use. Peers take turns (round robin); the transfers of a peer start in the order they were added.
-/// - A slot runs one transfer, or up to `maximumPerSlot` small ones of one peer on their first attempt. No further transfer joins it while
-///   another peer waits.
-/// - While another peer waits, a peer has at most `maximumSlotsPerPeer` slots, and a transfer slower than `minimumRate` is preempted: it
-///   goes to the end of its peer's queue and resumes later. A transfer that cannot resume keeps its slot.
-/// - An offline peer, a lost connection and a full disk only make a transfer wait. After `attemptsPerRound` failures of the source it is
-///   suspended, and until the suspension ends it starts only by force. After `maximumRounds` such rounds it has failed.
-/// - An attempt that has received all bytes may release its slot before it ends (`received`). Up to `maximumReceived` attempts may be in
-///   this state.
-/// - Each start is a new attempt with its own ID. Events of stopped or cancelled attempts are ignored.
+/// - At most `slotCount` slots are in use. Peers are served in round-robin order. The transfers of a peer start in the order in which they
+///   were added.
+/// - A slot has one transfer, or up to `maximumPerSlot` small transfers of one peer that were never tried before. If all slots are in use
+///   and another peer waits, no further transfer joins a slot.
+/// - While another peer waits, a peer has at most `maximumSlotsPerPeer` slots. A transfer slower than `minimumRate` is then preempted: it
+///   goes to the end of its peer's queue, and resumes later. A transfer that cannot resume is not preempted.
+/// - An offline peer, a lost connection or a full disk only makes a transfer wait. After `attemptsPerRound` failures of the source, the
+///   transfer is suspended; meanwhile it starts only by force. After `maximumRounds` such rounds the transfer has failed.
+/// - An attempt that has received all bytes may release its slot before it ends (`received`). At most `maximumReceived` attempts may be in
+///   this state before no further transfer starts.
+/// - Each start is a new attempt with its own ID. Calls for attempts that were stopped have no effect.
 public struct TransferQueue: Sendable {
     public typealias Instant = ContinuousClock.Instant
 
     /// An action that the caller carries out.
     public enum Action: Equatable, Sendable {
-        /// Start or resume a transfer, and call `ended` with this attempt. The slot is shared with other attempts if the transfer is small.
+        /// Start or resume a transfer, and call `ended` with this attempt at its end. The slot may be shared with other attempts.
         case start(TransferID, attempt: TransferAttemptID, peer: PeerID, slot: Slot)
-        /// Stop an attempt. Its later events are ignored.
+        /// Stop an attempt. Calls for it have no effect any more.
         case stop(TransferAttemptID)
-        /// Stop an attempt so that it ends as `preempted`, unless it has received all bytes.
+        /// Stop an attempt, and call `ended` with `preempted`. Ignore the action if the attempt has received all bytes.
         case preempt(TransferAttemptID)
-        /// The state of one transfer changed. Not reported for the waiting transfers of a peer that connects or disconnects; see
-        /// `state(of:)`.
+        /// The state of a transfer has changed. When a peer connects or disconnects, the changes of its waiting transfers are not reported
+        /// (`state(of:)`).
         case changed(TransferID, TransferState)
         /// Call `deadlineReached` at this instant instead of the previous one; `nil` to cancel it.
         case arm(Instant?)
     }
 
-    /// The way an attempt ended.
+    /// The result of an attempt.
     public enum AttemptResult: Equatable, Sendable {
-        /// The file has its final name.
+        /// The file is complete and has its final name.
         case done
-        /// The connection failed or was lost. `progressed` says whether this attempt received bytes.
+        /// The connection failed or was lost. `progressed`: whether the attempt received any bytes.
         case interrupted(progressed: Bool)
         case diskFull
-        /// Stopped to free its slot; it resumes later.
+        /// The attempt was stopped to free its slot. The transfer resumes later.
         case preempted
-        /// A failure of the source that may be temporary: a server error, too few bytes, a wrong digest.
+        /// The source failed, but another attempt may succeed: a server error, too few bytes, or a wrong digest.
         case sourceFault
-        /// A retry would not help: the file no longer exists, has changed, or cannot be written here.
+        /// Another attempt would fail too: the file no longer exists, has changed, or cannot be written.
         case final
     }
 
-    /// A slot, and whether small transfers may share it.
+    /// A slot, and whether several small transfers may use it at the same time.
     public struct Slot: Hashable, Sendable {
         public let number: Int
         public let isShared: Bool
@@ -59,41 +60,45 @@ public struct TransferQueue: Sendable {
     /// The result of a request to start or retry a transfer.
     public enum Admission: Equatable, Sendable {
         case accepted
-        /// The same file is already being transferred into the same folder, by this transfer.
+        /// The same file is already being transferred into the same folder, by the transfer with this ID.
         case known(TransferID)
-        /// The same transfer failed repeatedly and is suspended until this time, unless forced.
+        /// The transfer failed repeatedly and is suspended until this instant. With `force`, it would have been accepted.
         case paused(until: Instant)
-        /// The queue has its maximum length.
+        /// The queue has `maximumCount` transfers.
         case full
         /// The queue has no such transfer.
         case unknown
     }
 
+    /// Maximum number of slots in use.
     public static let slotCount = 4
     /// Maximum number of slots of one peer while another peer waits.
     public static let maximumSlotsPerPeer = 3
-    /// Minimum average rate in bytes per second over `rateWindow`. A slower transfer is preempted while another peer waits. The value is 64
-    /// kbit/s (ISDN), or two minutes for 1 MiB. A slower transfer thus runs for one window at a time, or without a limit if no other peer
-    /// waits.
+    /// Minimum average rate in bytes per second over `rateWindow`: 64 kbit/s (ISDN), or 1 MiB in two minutes. A slower transfer is
+    /// preempted while another peer waits. It then runs for one window at a time.
     public static let minimumRate: Int64 = 8 << 10
-    /// Period over which the rate is measured, starting when another peer waits. It is longer than connecting takes.
+    /// Period over which the rate is measured. It begins when another peer waits, and is longer than connecting takes.
     public static let rateWindow = Duration.seconds(30)
-    /// Maximum number of small transfers in one slot.
+    /// Maximum number of small transfers that share a slot.
     public static let maximumPerSlot = 16
-    /// Maximum number of attempts that have released their slot but not ended, because their files wait for their final names.
+    /// Maximum number of attempts without a slot that have not ended: all bytes were received, but the files do not have their final names
+    /// yet.
     public static let maximumReceived = 256
+    /// Number of failures of the source after which a transfer is suspended.
     public static let attemptsPerRound = 3
+    /// Number of suspensions after which a transfer has failed.
     public static let maximumRounds = 3
+    /// Time for which a transfer is suspended.
     public static let pause = FailureBackoff<TransferKey>.duration
-    /// Delay before a transfer that found the disk full is retried.
+    /// Time after which a transfer is tried again if the disk was full.
     public static let diskRetryDelay = Duration.seconds(60)
-    /// Maximum number of transfers in the queue: ten folders of 10 000 files.
+    /// Maximum number of transfers in the queue, enough for ten folders of 10 000 files.
     public static let maximumCount = 100_000
     private static let linkBackoff = Backoff(from: .seconds(1), to: .seconds(60))
     private static let sourceBackoff = Backoff(from: .seconds(1), to: .seconds(10))
 
     private enum Stage: Sendable {
-        /// The transfer waits in the queue of its peer.
+        /// The transfer is in the queue of its peer.
         case ready
         case running(TransferAttemptID)
         case timed(TransferWait, until: Instant)
@@ -103,28 +108,29 @@ public struct TransferQueue: Sendable {
     private struct Entry: Sendable {
         let peer: PeerID
         let key: TransferKey
-        /// Whether the transfer may share a slot. False once an attempt failed, because the transfer may be the cause and would affect the
-        /// others.
+        /// Whether the transfer may share a slot. `false` after its first attempt, because this transfer may have caused the failure, and
+        /// would also affect the others.
         var isSmall: Bool
-        /// Whether the transfer can resume after an interruption without fetching the same bytes again.
+        /// Whether an interrupted transfer can continue without fetching the same bytes again.
         let resumes: Bool
         var stage = Stage.ready
-        /// The generation of the newest entry of this transfer in a peer's queue or among the deadlines. Entries with another generation
-        /// are stale.
+        /// The generation of the newest entry for this transfer in a queue or among the deadlines. Entries with another generation are
+        /// outdated, and ignored.
         var generation: UInt64 = 0
-        /// Number of consecutive failures of the source in this round, and number of earlier rounds.
+        /// Number of consecutive failures of the source since the last suspension.
         var failures = 0
+        /// Number of suspensions so far.
         var rounds = 0
     }
 
-    /// The transfers of one peer that are ready to start.
+    /// The queue of the transfers of one peer that are ready to start, and the state of the connection to the peer.
     private struct PeerQueue: Sendable {
-        /// The ready transfers in order; may contain stale entries.
+        /// The transfers in the order in which they start. May contain outdated entries.
         var ready: Deque<ReadyEntry> = []
-        /// End of the back-off after a lost connection.
+        /// End of the pause after a lost connection; `nil` if there is none.
         var backoffEnd: Instant?
         var generation: UInt64 = 0
-        /// Number of consecutive lost connections without a received byte.
+        /// Number of consecutive connections that were lost before any byte was received.
         var interruptions = 0
         var isInRing = false
     }
@@ -150,10 +156,10 @@ public struct TransferQueue: Sendable {
     private var entries: [TransferID: Entry] = [:]
     private var byKey: [TransferKey: TransferID] = [:]
     private var slots = TransferSlots()
-    /// Attempts without a slot: they have received all bytes, but their end is not reported yet.
+    /// Attempts that have released their slot: they have received all bytes, but have not ended.
     private var received: [TransferAttemptID: TransferID] = [:]
     private var peerQueues: [PeerID: PeerQueue] = [:]
-    /// The connected peers with ready transfers in round-robin order, the next one first.
+    /// The connected peers that have ready transfers, in round-robin order, beginning with the next one.
     private var ring: Deque<PeerID> = []
     private var reachable: Set<PeerID> = []
     private var pauses = FailureBackoff<TransferKey>()
@@ -165,15 +171,16 @@ public struct TransferQueue: Sendable {
 
     public init() {}
 
-    /// Number of transfers in the queue. `runningCount` is the number of attempts that occupy a slot.
+    /// Number of transfers in the queue.
     public var count: Int { entries.count }
+    /// Number of attempts that have a slot.
     public var runningCount: Int { slots.attempts.count }
-    /// Number of all bookkeeping entries. Tests check that it stays bounded.
+    /// Number of internal entries. Tests check that it stays bounded.
     var bookkeepingCount: Int {
         peerQueues.values.reduce(peerQueues.count) { $0 + $1.ready.count } + ring.count + pauses.count + deadlines.count
     }
 
-    /// Returns the state of a transfer in the queue; `nil` if it ended or never existed.
+    /// Returns the state of a transfer; `nil` if it is not in the queue.
     public func state(of id: TransferID) -> TransferState? {
         guard let entry = entries[id] else { return nil }
         switch entry.stage {
@@ -184,17 +191,16 @@ public struct TransferQueue: Sendable {
         }
     }
 
-    /// Returns the instant until which transfers with this key start only by force, after repeated failures; `nil` if they are not
-    /// suspended.
+    /// Returns the instant until which transfers with this key are suspended after failures; `nil` if they are not suspended.
     public func pause(of key: TransferKey, now: Instant) -> Instant? { pauses.end(of: key, now: now) }
 
     // MARK: Requests
 
-    /// Adds a new transfer, or after a restart one from the store.
+    /// Adds a transfer: a new one, or after a restart one from the store.
     /// - Parameters:
     ///   - isSmall: whether the transfer may share a slot.
-    ///   - resumes: whether it can resume after an interruption without fetching the same bytes again.
-    ///   - force: whether to start it even if it is suspended.
+    ///   - resumes: whether an interrupted transfer can continue without fetching the same bytes again.
+    ///   - force: whether to start the transfer even if it is suspended.
     public mutating func add(
         _ id: TransferID, peer: PeerID, key: TransferKey, isSmall: Bool = false, resumes: Bool = true, force: Bool = false, now: Instant
     ) -> (admission: Admission, actions: [Action]) {
@@ -216,7 +222,8 @@ public struct TransferQueue: Sendable {
         return (.accepted, advance(now))
     }
 
-    /// Retries a waiting transfer, or with `force` a suspended one, as soon as a slot is free. Has no effect on a running transfer.
+    /// Ends the wait of a transfer, so that it starts as soon as a slot is free. A suspended transfer is started only with `force`. Has no
+    /// effect on a running transfer.
     public mutating func retry(_ id: TransferID, force: Bool = false, now: Instant) -> (admission: Admission, actions: [Action]) {
         guard let entry = entries[id] else { return (.unknown, []) }
         switch entry.stage {
@@ -232,7 +239,7 @@ public struct TransferQueue: Sendable {
         return (.accepted, advance(now))
     }
 
-    /// Removes a transfer from the queue and stops its attempt.
+    /// Removes a transfer from the queue, and stops its attempt if there is one.
     public mutating func cancel(_ id: TransferID, now: Instant) -> [Action] {
         guard let entry = entries[id] else { return [] }
         if case .running(let attempt) = entry.stage {
@@ -245,7 +252,7 @@ public struct TransferQueue: Sendable {
 
     // MARK: Events
 
-    /// Handles the connection of a peer, from which files can now be fetched.
+    /// Handles the connection of a peer. Its transfers may start now.
     public mutating func peerCame(_ peer: PeerID, now: Instant) -> [Action] {
         reachable.insert(peer)
         endBackoff(peer)
@@ -253,7 +260,7 @@ public struct TransferQueue: Sendable {
         return advance(now)
     }
 
-    /// Handles the disconnection of a peer. Its transfers wait until it is back; running attempts continue until they end.
+    /// Handles the disconnection of a peer. Its transfers wait until it is connected again; running attempts continue until they end.
     public mutating func peerWent(_ peer: PeerID, now: Instant) -> [Action] {
         reachable.remove(peer)
         if peerQueues[peer]?.isInRing == true {
@@ -263,19 +270,20 @@ public struct TransferQueue: Sendable {
         return advance(now)
     }
 
-    /// Records that an attempt received bytes.
-    /// - Parameter arrived: total number of bytes received in this attempt.
+    /// Records the progress of an attempt.
+    /// - Parameter arrived: total number of bytes that the attempt has received.
     public mutating func progressed(_ attempt: TransferAttemptID, arrived: Int64) {
         slots.progressed(attempt, arrived: arrived)
     }
 
-    /// Releases the slot of an attempt that has received all its bytes and ends later.
+    /// Releases the slot of an attempt that has received all bytes, but has not ended.
     public mutating func received(_ attempt: TransferAttemptID, now: Instant) -> [Action] {
         guard let id = slots.leave(attempt) else { return [] }
         received[attempt] = id
         return advance(now)
     }
 
+    /// Handles the end of an attempt. Without effect if the attempt was stopped.
     public mutating func ended(_ attempt: TransferAttemptID, _ result: AttemptResult, now: Instant) -> [Action] {
         guard let id = slots.leave(attempt) ?? received.removeValue(forKey: attempt), var entry = entries[id] else { return [] }
         if result != .preempted { entry.isSmall = false }
@@ -298,7 +306,7 @@ public struct TransferQueue: Sendable {
         return advance(now)
     }
 
-    /// Handles the deadline that was armed last.
+    /// Handles the instant of the last `arm` action.
     public mutating func deadlineReached(now: Instant) -> [Action] {
         armed = nil
         while let next = deadlines.min, next.at <= now {
@@ -350,7 +358,7 @@ public struct TransferQueue: Sendable {
         enqueue(peer)
     }
 
-    /// Appends a peer to the round robin, if it is connected and has ready transfers.
+    /// Adds a peer at the end of the round-robin order, if it is connected and has ready transfers.
     private mutating func enqueue(_ peer: PeerID) {
         guard reachable.contains(peer), let queue = peerQueues[peer], !queue.isInRing, queue.backoffEnd == nil, !queue.ready.isEmpty else {
             return
@@ -359,9 +367,9 @@ public struct TransferQueue: Sendable {
         ring.append(peer)
     }
 
-    /// Starts the back-off of a peer whose connection was lost.
+    /// Begins a pause for a peer whose connection was lost.
     private mutating func backOff(_ peer: PeerID, progressed: Bool, now: Instant) {
-        // Several attempts that lost the same connection count only once.
+        // Several attempts may have used the same connection. Its loss counts only once.
         guard var queue = peerQueues[peer], queue.backoffEnd == nil else { return }
         queue.interruptions = progressed ? 1 : queue.interruptions + 1
         queue.generation = nextGeneration()
@@ -403,7 +411,7 @@ public struct TransferQueue: Sendable {
         }
     }
 
-    /// Starts transfers while slots are free, selects attempts to preempt, arms the next deadline, and returns all actions.
+    /// Starts transfers while slots are free, chooses attempts to preempt, sets the next deadline, and returns all actions.
     private mutating func advance(_ now: Instant) -> [Action] {
         var index = ring.startIndex
         while received.count < Self.maximumReceived, index < ring.endIndex {
@@ -415,7 +423,7 @@ public struct TransferQueue: Sendable {
             }
             let attempt = TransferAttemptID(lastAttempt + 1)
             guard let slot = slot(for: id, of: peer, attempt) else {
-                // A peer with its maximum number of slots is skipped. In any other case no slot is free for any peer.
+                // A peer with its maximum number of slots is skipped. For any other peer, the reason is that no slot is free.
                 guard slots.hasMaximum(peer) else { break }
                 index += 1
                 continue
@@ -443,7 +451,7 @@ public struct TransferQueue: Sendable {
         return actions
     }
 
-    /// Returns the first two peers that wait for a slot. Two are enough to know whether any peer other than a given one waits.
+    /// Returns the first two peers that wait for a slot. Two suffice to tell whether any peer other than a given one waits.
     private mutating func peersWaitingForSlot() -> [PeerID] {
         var found: [PeerID] = []
         for peer in ring where found.count < 2 && next(of: peer) != nil { found.append(peer) }
@@ -458,7 +466,7 @@ public struct TransferQueue: Sendable {
             othersWait: peersWaitingForSlot().contains { $0 != peer })
     }
 
-    /// Returns the next transfer of a peer, after removing stale entries before it.
+    /// Returns the next transfer of a peer. Outdated entries before it are removed.
     private mutating func next(of peer: PeerID) -> TransferID? {
         while let entry = peerQueues[peer]?.ready.first {
             if entries[entry.id]?.generation == entry.generation { return entry.id }
@@ -467,7 +475,7 @@ public struct TransferQueue: Sendable {
         return nil
     }
 
-    /// Removes stale deadlines once they are the majority, and the queues of idle peers.
+    /// Removes outdated deadlines once they are the majority, and the queues of peers without transfers.
     private mutating func compact() {
         if deadlines.count > 64 + 2 * entries.count { deadlines = Heap(deadlines.unordered.filter(isCurrent)) }
         for (peer, queue) in peerQueues where queue.ready.isEmpty && queue.backoffEnd == nil && queue.interruptions == 0 {

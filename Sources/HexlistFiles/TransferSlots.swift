@@ -4,35 +4,35 @@ import HexlistModel
 struct TransferSlots: Sendable {
     typealias Instant = TransferQueue.Instant
 
-    /// A slot occupied by one or several attempts of one peer.
+    /// A slot that one or several attempts of a peer use.
     private struct OccupiedSlot: Sendable {
         let peer: PeerID
         let isShared: Bool
         let resumes: Bool
-        /// The first attempt in the slot. A greater ID means a newer slot.
+        /// The attempt for which the slot was assigned. A greater ID means that the slot was assigned later.
         let since: TransferAttemptID
         var attempts = 1
-        /// Number of bytes received in this slot.
+        /// Number of bytes received by all attempts in this slot.
         var arrived: Int64 = 0
-        /// Start of the current rate measurement, and the bytes received before it; `nil` while no other peer waits.
+        /// The beginning of the rate measurement, and the number of bytes received before it; `nil` while no other peer waits.
         var window: (began: Instant, arrived: Int64)?
-        /// Whether the attempts in this slot were asked to stop.
+        /// Whether the attempts in this slot were requested to stop.
         var isPreempted = false
     }
 
-    /// The attempts that occupy a slot, each with the slot's number and the bytes it received.
+    /// The attempts with a slot: the transfer, the slot's number, and the number of bytes received.
     private(set) var attempts: [TransferAttemptID: (id: TransferID, slot: Int, arrived: Int64)] = [:]
     private var occupied = [OccupiedSlot?](repeating: nil, count: TransferQueue.slotCount)
 
     var areAllOccupied: Bool { occupied.allSatisfy { $0 != nil } }
 
-    /// Whether a peer has as many slots as it may have while other peers wait.
+    /// Whether a peer has the maximum number of slots that is permitted while other peers wait.
     func hasMaximum(_ peer: PeerID) -> Bool { count(of: peer) >= TransferQueue.maximumSlotsPerPeer }
 
     private func count(of peer: PeerID) -> Int { occupied.count { $0?.peer == peer } }
 
-    /// Assigns a free or shared slot to an attempt; `nil` if the attempt has to wait.
-    /// - Parameter othersWait: whether another peer waits for a slot.
+    /// Assigns a slot to an attempt, a free one or one that is shared; `nil` if the attempt has to wait.
+    /// - Parameter othersWait: whether any other peer waits for a slot.
     mutating func assign(
         for id: TransferID, of peer: PeerID, _ attempt: TransferAttemptID, isSmall: Bool, resumes: Bool, othersWait: Bool
     ) -> TransferQueue.Slot? {
@@ -52,7 +52,8 @@ struct TransferSlots: Sendable {
         return TransferQueue.Slot(number: free, isShared: isSmall)
     }
 
-    /// Removes an attempt from its slot. The slot becomes free when its last attempt leaves.
+    /// Removes an attempt from its slot. If it is the last attempt, the slot becomes free.
+    /// - Returns: the transfer of the attempt; `nil` if the attempt has no slot.
     mutating func leave(_ attempt: TransferAttemptID) -> TransferID? {
         guard let (id, slot, _) = attempts.removeValue(forKey: attempt) else { return nil }
         occupied[slot]?.attempts -= 1
@@ -60,17 +61,18 @@ struct TransferSlots: Sendable {
         return id
     }
 
-    /// - Parameter arrived: total number of bytes received in the attempt.
+    /// Records the progress of an attempt.
+    /// - Parameter arrived: total number of bytes that the attempt has received.
     mutating func progressed(_ attempt: TransferAttemptID, arrived: Int64) {
         guard let known = attempts[attempt], arrived > known.arrived else { return }
         occupied[known.slot]?.arrived += arrived - known.arrived
         attempts[attempt]?.arrived = arrived
     }
 
-    /// Measures transfer rates while other peers wait, and selects a slot to free: the newest slot of a peer that has too many, or else the
-    /// slowest slot below `TransferQueue.minimumRate`.
-    /// - Parameter waiting: up to two of the peers that wait for a slot; empty unless all slots are occupied.
-    /// - Returns: the attempts to preempt, and the end of the earliest rate measurement; `nil` if no peer waits.
+    /// Measures transfer rates while other peers wait, and chooses the slot to free: the newest slot of a peer with too many slots, or else
+    /// the slowest one below `TransferQueue.minimumRate`.
+    /// - Parameter waiting: one or two of the peers that wait for a slot; empty if a slot is free or no peer waits.
+    /// - Returns: the attempts to preempt, and the end of the earliest rate measurement; `nil` if rates are not measured.
     mutating func preempt(for waiting: [PeerID], now: Instant) -> (preempted: [TransferAttemptID], measured: Instant?) {
         var ends: Instant?
         var slow: (number: Int, rate: Int64)?
@@ -96,7 +98,7 @@ struct TransferSlots: Sendable {
             let end = window.began + TransferQueue.rateWindow
             ends = min(ends ?? end, end)
         }
-        // Only one slot is freed at a time, because few transfers may be waiting.
+        // Only one slot is freed at a time, because only one transfer may be waiting.
         guard let number = crowding?.number ?? slow?.number, !occupied.contains(where: { $0?.isPreempted ?? false }) else {
             return ([], ends)
         }

@@ -4,15 +4,17 @@ internal import Crypto
     internal import Glibc
 #endif
 
-/// A complete and verified partial file that does not have its final name yet. Files are renamed in batches, so that many small files share
-/// one sync of the disk.
+/// A file that is complete and verified, but still has the name of a partial file. Files are renamed in batches, so that many small files
+/// share one sync of the disk.
 public struct WholeFile: Sendable {
+    /// The announced properties of the file, and how to save it.
     public let specification: PartFile.Specification
-    /// The device number of the file system that has the file.
+    /// The device number of the file system on which the file is.
     public let device: UInt64
     let inode: UInt64
-    /// The folder of the file, kept open, and an instant after the folder was opened and before the file was written.
+    /// The folder of the file, which stays open.
     let folder: Descriptor
+    /// An instant after the folder was opened, and before the file was written.
     let since: ContinuousClock.Instant
 
     /// A file to rename in a batch, with the path of its folder.
@@ -24,7 +26,7 @@ public struct WholeFile: Sendable {
         public init(folder: String, file: WholeFile) { (self.folder, self.file) = (folder, file) }
     }
 
-    /// The content of a small file that is still to be written.
+    /// The content of a small file that is to be written.
     public struct Content: Sendable {
         /// The path of the destination folder.
         public var folder: String
@@ -36,11 +38,11 @@ public struct WholeFile: Sendable {
         }
     }
 
-    /// Writes several small files as partial files. They are not durable yet; after a crash they are fetched again. Blocks.
-    /// - Returns: a result for each file. A failed file leaves nothing on disk. Its fault is `otherBytes`, `tooShort`, `tooLong`,
-    ///   `diskFull`, `partInUse`, or one of the folder.
+    /// Writes several small files as partial files. They are not durable yet, and are fetched again after a crash. Blocks.
+    /// - Returns: a result for each file. If it is a fault, nothing of the file remains on the disk. Faults are `otherBytes`, `tooShort`,
+    ///   `tooLong`, `diskFull`, `partInUse`, and those of opening the folder.
     public static func write(_ contents: [Content]) -> [Result<WholeFile, FileFault>] {
-        // The key is the bytes of the path, because equal strings can be different paths (Unicode normalization).
+        // Folders are compared by the bytes of their paths: different paths may be equal as strings (Unicode normalization).
         var folders: [[UInt8]: Result<Folder, FileFault>] = [:]
         return contents.map { content in
             Result { () throws(FileFault) in
@@ -57,11 +59,11 @@ public struct WholeFile: Sendable {
         }
     }
 
-    /// An open destination folder, into which several files are written.
+    /// An open destination folder for several files.
     private struct Folder {
         let descriptor: Descriptor
         let since: ContinuousClock.Instant
-        /// Free bytes on the file system, minus those written since.
+        /// Free bytes on the file system when the folder was opened, minus the size of the files written since.
         var free: Int64
 
         init(_ path: String) throws(FileFault) {
@@ -79,7 +81,7 @@ public struct WholeFile: Sendable {
         do throws(FileFault) {
             file = try specification.makePart(in: folder.descriptor)
         } catch {
-            // A partial file of an earlier attempt exists.
+            // The partial file of an earlier attempt exists.
             guard case .system(let system) = error, system.code == EEXIST else { throw error }
             let part = try PartFile(folder: content.folder, specification: specification)
             part.discard()
@@ -98,17 +100,19 @@ public struct WholeFile: Sendable {
         }
     }
 
-    /// Renames files to their final names as one batch: syncs the file systems, calls `note` with the chosen names, renames the files, and
-    /// syncs the folders. A final name thus always belongs to a complete file, and after a crash `PartFile.recover` recognizes it. Blocks.
-    /// - Parameter note: records the placements durably; `index` is the position of the file in `files`.
-    /// - Returns: a result for each file; `noFreeName` if another program took the name just before the rename, which can be retried.
-    /// - Throws: errors of `note`; then no file was renamed.
+    /// Renames files to their final names as one batch. It syncs the file systems, calls `note` with the chosen names, renames the files,
+    /// and syncs the folders. A file with a final name is therefore always complete, and after a crash `PartFile.recover` recognises it.
+    /// Blocks.
+    /// - Parameter note: records the placements durably. `index` is the position of a file in `files`.
+    /// - Returns: a result for each file. The fault `noFreeName` means that another program took the name just before the rename; a retry
+    ///   may succeed.
+    /// - Throws: errors of `note`. No file was renamed then.
     public static func place(
         _ files: [Candidate], note: ([(index: Int, placement: PartFile.Placement)]) throws -> Void
     ) throws -> [Result<PartFile.Placement, FileFault>] {
         var results = [Result<PartFile.Placement, FileFault>](repeating: .failure(.partLost), count: files.count)
-        // Calls syncfs(2) once per file system, on the folder that was opened first, because the kernel reports a write error only to
-        // descriptors opened before the error, or else to the first caller.
+        // syncfs(2) is called once per file system, on the folder that was opened first. The kernel reports a write error only to
+        // descriptors that were open when it occurred, or if there are none, to the first caller.
         let oldest = Dictionary(files.map { ($0.file.device, $0.file) }) { $0.since <= $1.since ? $0 : $1 }
         let synchronized = oldest.mapValues { file in Result { () throws(FileFault) in try file.folder.synchronizeFileSystem() } }
         var taken: Set<[[UInt8]]> = []
