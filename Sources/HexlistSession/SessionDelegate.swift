@@ -38,8 +38,8 @@ public protocol SessionDelegate: AnyObject, Sendable {
     /// Handles a message for the user: untrusted text of the peer, at most `ProtocolLimits.messageBytes` bytes. Ignored by default.
     func received(alert: String, on session: PeerSession)
 
-    /// Handles a dial-back request, by which the peer tests whether its port can be reached. `Session.answerDialBack` answers it. Ignored by
-    /// default.
+    /// Handles a dial-back request, by which the peer tests whether its port can be reached. `Session.answerDialBack` answers it. Ignored
+    /// by default.
     func received(dialBack: DialBack, on session: PeerSession)
 
     /// Handles a request of the peer to dial it. The peer fetches files on the new connection. Ignored by default.

@@ -1,14 +1,16 @@
 import HexlistJSON
 import HexlistModel
 
-/// Decodes one line of a bulk stream. Shared by the daemon, which stores the lines, and the command line, which validates them first.
+/// Decodes one line of a bulk send: a hex as JSON. The command line validates lines with it before the daemon stores them.
 public struct BulkLineDecoder: Sendable {
+    /// Maximum bytes of a line, without its line break.
     public static let lineBytes = 1 << 20
 
     public enum LineResult: Sendable {
-        /// The line has only white space, and is to be skipped.
+        /// The line has only white space. It is skipped.
         case blank
         case hex(LocalHex)
+        /// The line is not a valid hex. `code` is a `RefusalCode`; `message` is for the user.
         case refused(code: String, message: String)
     }
 
@@ -18,6 +20,7 @@ public struct BulkLineDecoder: Sendable {
     /// - Parameter allowsEmpty: whether a hex without links is valid.
     public init(allowsEmpty: Bool) { self.allowsEmpty = allowsEmpty }
 
+    /// Decodes a line.
     /// - Parameter line: the line without its line break; `nil` if it is longer than `lineBytes`.
     public mutating func decode(_ line: [UInt8]?) -> LineResult {
         guard let line, line.count <= Self.lineBytes else {
@@ -32,7 +35,7 @@ public struct BulkLineDecoder: Sendable {
         }
     }
 
-    /// Returns a hint if a member of a hex without links has nearly the name of the list of links; otherwise an empty string.
+    /// Returns a hint for the user if a hex without links has a member with nearly the name `links`; otherwise an empty string.
     private static func hint(_ content: HexContent) -> String {
         guard let name = content.memberNames(of: content.extra).first(where: { NearestName.likely($0, among: ["links"]) != nil })
         else { return "" }

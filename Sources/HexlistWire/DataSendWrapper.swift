@@ -25,7 +25,7 @@ public enum Operation: String, Sendable, CaseIterable {
         }
     }
 
-    /// Whether the `message` is a token that the peer returns, not a text for the user.
+    /// Whether the wrapper's `message` is a token that the peer sends back, and not a text for the user.
     public var hasToken: Bool {
         switch self {
         case .ping, .pong, .dialBack, .dialedBack, .fileDial: true
@@ -33,10 +33,10 @@ public enum Operation: String, Sendable, CaseIterable {
         }
     }
 
-    /// Whether frames of this operation are numbered by `sequence`; in frames of other operations, `sequence` is ignored.
+    /// Whether frames of this operation have a sequence number. In frames of other operations, `sequence` is ignored.
     public var isNumbered: Bool {
         switch self {
-        // Peers that do not know the last three treat them as unknown operations, which are numbered.
+        // A peer with an older version does not know the last three. It treats them as unknown operations, whose frames have numbers.
         case .store, .ping, .alert, .pair, .dialBack, .dialedBack, .fileDial: true
         case .hello, .ack, .pong, .bye: false
         }
@@ -45,17 +45,20 @@ public enum Operation: String, Sendable, CaseIterable {
 
 /// The object of a `Hello`: identity and limits of the sender.
 public struct Hello: Sendable, Equatable {
-    /// The sender's UUID; `nil` if it was not a UUID, which ends the session with `identityMismatch`.
+    /// The sender's UUID; `nil` if the value was not a UUID, which ends the session with `identityMismatch`.
     public var uuid: PeerID?
     public var name: String
+    /// The boot nonce of the sender's process; `nil` if it was missing or invalid, which ends the session with `identityMismatch`.
     public var boot: BootNonce?
+    /// The protocol versions that the sender supports.
     public var protocols: [Int]
+    /// The optional features that the sender supports, such as `dialBack`.
     public var features: [String]
     /// Maximum bytes of a frame that the sender accepts.
     public var maxFrameBytes: Int
-    /// Maximum unacknowledged frames that the sender accepts, 1 … 65 536.
+    /// Maximum number of unacknowledged frames that the sender accepts, 1 … 65 536.
     public var window: Int
-    /// The sender's card in base64, as received; `nil` if there is none. Sent to trusted peers only.
+    /// The sender's card in base64, as received; `nil` if there is none. It is sent to trusted peers only.
     public var card: String?
 
     public init(
@@ -73,12 +76,13 @@ public struct Hello: Sendable, Equatable {
     }
 }
 
-/// A refused sequence number in a receipt.
+/// The refusal of one frame in a receipt.
 public struct HexRejection: Sendable, Equatable {
+    /// The sequence number of the refused frame.
     public var sequence: Int64
     public var code: RefusalCode
     public var message: String
-    /// Seconds to wait before a retry; only for temporary refusals.
+    /// Seconds after which the sender may retry. Only with temporary refusals.
     public var retryAfter: Int?
 
     public init(sequence: Int64, code: RefusalCode, message: String = "", retryAfter: Int? = nil) {
@@ -89,15 +93,15 @@ public struct HexRejection: Sendable, Equatable {
     }
 }
 
-/// The object of an `Ack`: the results of the sequence numbers after `through` of the previous receipt, up to and including this `through`.
+/// The object of an `Ack`: the results of all frames after the last receipt, up to and including the sequence number `through`.
 public struct Receipt: Sendable, Equatable {
     public var through: Int64
-    /// The status of all covered numbers that are not in `rejected`; `nil` if there are none.
+    /// The result of those frames that are not in `rejected`; `nil` if there are none.
     public var status: ReceiptStatus?
-    /// The status that the hex got when it was first received; only if `status` is `duplicate`.
+    /// If `status` is `duplicate`, the result that the hex had when it was first received.
     public var of: ReceiptStatus?
     public var rejected: [HexRejection]
-    /// The id of the envelope whose frames the receipt is for; `nil` on a session.
+    /// The id of the envelope whose frames the receipt acknowledges; `nil` on a session.
     public var envelope: String?
 
     public init(
@@ -115,13 +119,15 @@ public struct Receipt: Sendable, Equatable {
 public struct Pairing: Sendable, Equatable {
     enum Step: String, CaseIterable { case commit, nonce, reveal, confirm, cancel }
 
-    /// The step as received: `commit`, `nonce`, `reveal`, `confirm`, `cancel` or a newer one.
+    /// The step as received: `commit`, `nonce`, `reveal`, `confirm`, `cancel`, or a step of a newer version.
     public var step: String
-    /// The step; `nil` if unknown to this version.
+    /// The step; `nil` if this version does not know it.
     var knownStep: Step? { Step(utf8: step.utf8) }
-    /// The commitment in base64.
+    /// The commitment in base64; empty in other steps.
     public var commitment: String
+    /// The sender's nonce in base64; empty in other steps.
     public var nonce: String
+    /// The reason of a `cancel`.
     public var message: String
 
     public init(step: String, commitment: String = "", nonce: String = "", message: String = "") {
@@ -141,10 +147,10 @@ public enum WrapperObject: Sendable {
     case pairing(Pairing)
 }
 
-/// A repair made by the tolerant decoder: the affected member, and the applied rule of Docs/Protocol.md ("Tolerant decoding"), such as
-/// `T2`.
+/// A repair that the tolerant decoder made: the member that was repaired, and the rule that was applied (Docs/Protocol.md, "Tolerant
+/// decoding"), such as `T2`.
 public struct Repair: Sendable, Equatable {
-    /// The path of the member, such as `links[0].service`, `jmObject`, `versionID`.
+    /// The path of the member, such as `links[0].service` or `versionID`.
     public var path: String
     public var rule: String
 
@@ -154,22 +160,24 @@ public struct Repair: Sendable, Equatable {
     }
 }
 
+/// A frame that was accepted by the tolerant decoder.
 public struct DecodedWrapper: Sendable {
     public var operation: Operation
     public var object: WrapperObject
-    /// The sender's app version, truncated; empty if there is none.
+    /// The version of the sender's app, truncated; empty if there is none.
     public var versionID: String = ""
-    /// The message, truncated unless it is a token; `nil` if there was none (T2) or it was not a text (T4).
+    /// The message, truncated if it is a text for the user; `nil` if it was missing (rule T2) or not a text (rule T4).
     public var message: String?
     public var messageID: MessageID?
-    /// The sequence number, 1 … 2^63 - 1; `nil` if there was none or it is ignored (T21, `Operation.isNumbered`).
+    /// The sequence number, 1 … 2^63 - 1; `nil` if it is missing, invalid (rule T21), or ignored (`Operation.isNumbered`).
     public var sequence: Int64?
-    /// Unknown members as a JSON object; empty if there are none. They are displayed but not forwarded.
+    /// The unknown members as a JSON object; empty if there are none. They are displayed, but not sent on.
     public var extra: [UInt8] = []
-    /// The repairs; empty unless the decoder has `reportsRepairs`.
+    /// The repairs that were made. Only filled if the decoder has `reportsRepairs`.
     public var repairs: [Repair] = []
 
-    /// A wrapper with default values, to be filled in place, because passing all values as arguments would copy each.
+    /// Creates a wrapper with default values. The members are then filled in place, because passing them as arguments would copy each of
+    /// them.
     @inline(__always)
     init(_ operation: Operation, _ object: WrapperObject) {
         self.operation = operation
@@ -194,14 +202,14 @@ public struct DecodedWrapper: Sendable {
 /// The reason why a frame was refused.
 public struct Refusal: Error, Sendable, Equatable {
     public var code: RefusalCode
-    /// A text for the user with the problem and its position in the frame.
+    /// A text for the user: the problem, and its position in the frame.
     public var message: String
-    /// The sequence number if the frame is valid JSON, even if it is `malformed` by T5; `nil` for an undecodable frame (T22).
+    /// The sequence number of the frame, if the frame is valid JSON; `nil` for an undecodable frame (rule T22).
     public var sequence: Int64?
     public var messageID: MessageID?
-    /// Whether the bytes could not be decoded at all (T22). Only such frames may explain gaps in the sequence.
+    /// Whether the frame could not be decoded at all (rule T22). Its sequence number is then unknown, so the next one may be missing.
     public var isUndecodable: Bool
-    /// The operation of the frame; `nil` if unknown.
+    /// The operation of the frame; `nil` if it could not be determined.
     public var operation: Operation?
 
     public init(
@@ -217,7 +225,7 @@ public struct Refusal: Error, Sendable, Equatable {
     }
 }
 
-/// The result of decoding a frame. For any input the decoder returns one of these; it never traps or throws.
+/// The result of decoding a frame. The decoder returns one of these for any input, and never traps or throws.
 public enum DecodedFrame: Sendable {
     case wrapper(DecodedWrapper)
     case refused(Refusal)

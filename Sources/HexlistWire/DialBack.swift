@@ -1,14 +1,14 @@
 public import HexlistModel
 
-/// A request to the peer to dial this machine on a port: to test whether it is reachable (Docs/Protocol.md, "Dialling back"), or to serve
-/// files on the connection (`FileDial`; "Files").
+/// A request to the peer to dial this machine on a port. The purpose is to test whether the machine can be reached (Docs/Protocol.md,
+/// "Dialling back"), or to serve files on the new connection (`FileDial`, section "Files").
 public struct DialBack: Sendable, Equatable {
-    /// Feature of a `Hello`: the peer supports dialling back.
+    /// The feature in a `Hello` that means: this peer supports dialling back.
     public static let feature = "dialBack"
 
-    /// A token chosen by the requester and returned in the response.
+    /// A random token that the requester chose. The response and the new connection refer to it.
     public var token: BootNonce
-    /// The port to dial, 1024 … 65535. The address is always that of the session.
+    /// The port to dial, 1024 … 65535. The address to dial is always that of the session.
     public var port: UInt16
 
     public init(token: BootNonce, port: UInt16) {
@@ -16,29 +16,30 @@ public struct DialBack: Sendable, Equatable {
         self.port = port
     }
 
-    /// The wrapper's message, `<token> <port>`.
+    /// The message of the wrapper: `<token> <port>`.
     public var message: String { "\(token) \(port)" }
 
-    /// Parses a message; `nil` if it is not a request.
+    /// Parses the message of a wrapper; `nil` if it is malformed.
     public init?(message: String) {
         guard let (token, rest) = DialBack.parts(message), let port = UInt16(rest), port >= 1_024 else { return nil }
         self.init(token: token, port: port)
     }
 
-    /// The result of dialling back.
+    /// The result of a dial that the peer requested.
     public enum Result: String, Sendable, CaseIterable {
-        /// The handshake proved the requester's identity.
+        /// The peer answered, and the TLS handshake proved its identity.
         case reached
         case refused, timeout, unreachable, closed, otherIdentity
-        /// A service other than Hexlist answered.
+        /// A program other than Hexlist answered.
         case foreign
-        /// The peer did not dial, because the requester is not trusted.
+        /// No dial was made, because the requester is not trusted.
         case notTrusted
     }
 
+    /// The response to a request of this machine.
     public struct Response: Sendable, Equatable {
         public var token: BootNonce
-        /// The result; `nil` if it is unknown to this version.
+        /// The result; `nil` if this version does not know it.
         public var result: Result?
 
         public init(token: BootNonce, result: Result?) {
@@ -46,9 +47,10 @@ public struct DialBack: Sendable, Equatable {
             self.result = result
         }
 
-        /// The wrapper's message, `<token> <result>`.
+        /// The message of the wrapper: `<token> <result>`.
         public var message: String { "\(token) \(result?.rawValue ?? "unknown")" }
 
+        /// Parses the message of a wrapper; `nil` if it is malformed.
         public init?(message: String) {
             guard let (token, rest) = DialBack.parts(message) else { return nil }
             self.init(token: token, result: Result(utf8: rest.utf8))

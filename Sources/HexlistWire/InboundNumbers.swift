@@ -1,51 +1,56 @@
 public import HexlistModel
 
-/// The conditions under which a batch of a bulk transfer is passed to the store.
+/// The thresholds for storing the hexes of a bulk send in larger batches.
 struct BatchThreshold {
-    /// Minimum size of the previous batch, in hexes, for the session to count as a bulk transfer.
+    /// Minimum number of hexes in the previous batch for the session to count as a bulk send.
     var stream = 64
-    /// Number of waiting hexes, and their total weight, at which a batch is passed to the store without further delay.
+    /// Number of received hexes at which a batch is stored immediately.
     var enough = 512
+    /// Total weight of received hexes, in bytes, at which a batch is stored immediately.
     var enoughWeight = 2 << 20
-    /// Maximum delay of a batch below `enough` and `enoughWeight`, from the end of the previous batch.
+    /// Maximum time for which a smaller batch waits for more hexes, from the end of the previous batch.
     var patience = Duration.milliseconds(8)
-    /// Time without a received frame after which such a batch is passed to the store, because the peer probably waits for a receipt.
+    /// Time without a received frame after which a smaller batch is stored, because the peer probably waits for a receipt.
     var gap = Duration.milliseconds(2)
 }
 
-/// The receiving half of a session: checks sequence numbers, passes batches to the store, and creates receipts (Docs/Protocol.md,
-/// "Delivery").
+/// The receiving half of a session: checks sequence numbers, groups received hexes into batches for the store, and creates receipts
+/// (Docs/Protocol.md, "Delivery").
 ///
-/// Memory is bounded by the window: the caller stops reading while `waitingFrames` or `waitingWeight` are at their limits.
+/// Memory is bounded: the caller stops reading when `waitingFrames` reaches the window, or `waitingWeight` its limit.
 struct InboundNumbers: Sendable {
     private enum Entry: Sendable {
-        /// A hex that waits for the store or is being stored.
+        /// A hex that is to be stored, or is being stored.
         case waiting
-        /// A frame of an operation other than Store.
+        /// A frame without a hex, which is acknowledged without a result.
         case used
         case stored(ReceiptStatus, of: ReceiptStatus?)
         case refused(HexRejection)
     }
 
-    /// Number of undecodable frames since the last valid sequence number. The next number may skip at most this many numbers.
+    /// Number of undecodable frames since the last frame with a sequence number. So many sequence numbers may be missing before the next
+    /// one.
     var undecodable = 0
-    /// The `through` of the last receipt: all numbers up to it were acknowledged.
+    /// The `through` of the last receipt: the greatest acknowledged sequence number.
     private(set) var through: Int64 = 0
-    /// The states of the sequence numbers after `through`. The first one is at index `head`; elements before it were acknowledged.
+    /// The states of the sequence numbers after `through`, beginning at index `head`. Earlier elements were acknowledged.
     private var entries: [Entry] = []
     private var head = 0
+    /// The received hexes that are not being stored yet.
     private var waiting: [IncomingHex] = []
-    /// The weight of hexes that wait for the store or are being stored.
+    /// The weight of all hexes that are to be stored or are being stored, in bytes.
     private(set) var waitingWeight = 0
-    /// Sequence number and ID of each hex that is being stored.
+    /// The sequence number and message ID of each hex that is being stored.
     private var inFlight: [(sequence: Int64?, messageID: MessageID?)] = []
     private var inFlightWeight = 0
-    /// The size of the last batch, and the time when it was stored.
+    /// The number of hexes in the last batch, and the time at which it was stored.
     private var lastBatch: (count: Int, completedAt: ContinuousClock.Instant)?
     private var refusals = RefusalOrder<DeliveryResult>()
 
+    /// The greatest sequence number that was received.
     private var last: Int64 { through + Int64(entries.count - head) }
-    /// Number of frames that wait for the store, or for a receipt that cannot be sent because the peer does not read.
+    /// Number of frames that are not acknowledged: their hexes are not stored yet, or the receipt cannot be sent because the peer does not
+    /// read.
     var waitingFrames: Int { max(entries.count - head, waiting.count + inFlight.count) }
     var isIdle: Bool { waiting.isEmpty && inFlight.isEmpty }
     var hasBatchInFlight: Bool { !inFlight.isEmpty }
@@ -56,10 +61,11 @@ struct InboundNumbers: Sendable {
         return true
     }
 
-    /// Accepts the sequence number of a received frame. `refusal` is set if the decoder refused the frame.
-    /// - Returns: false if it is not the next number; the session then ends with `sequenceFault`.
+    /// Records the sequence number of a received frame.
+    /// - Parameter refusal: the refusal by the decoder; `nil` if the frame was accepted.
+    /// - Returns: `false` if the number is not the next one. The caller then ends the session with `sequenceFault`.
     mutating func accept(_ sequence: Int64, refused refusal: Refusal? = nil) -> Bool {
-        // Cannot overflow: both numbers are positive.
+        // The subtraction cannot overflow, because both numbers are positive.
         let missing = sequence - last - 1
         guard missing >= 0, missing <= Int64(undecodable) else { return false }
         var number = last
@@ -77,16 +83,16 @@ struct InboundNumbers: Sendable {
         return true
     }
 
-    /// Enqueues a Store. Its number, if any, was accepted before.
+    /// Adds a received hex. Its sequence number, if it has one, was recorded with `accept` immediately before.
     mutating func store(_ hex: IncomingHex) {
         if hex.sequence != nil, !entries.isEmpty { entries[entries.count - 1] = .waiting }
         waitingWeight += hex.weight
         waiting.append(hex)
     }
 
-    /// The time until which a batch waits for more hexes during a bulk transfer; `nil` if it does not wait. Waiting leads to fewer, larger
-    /// transactions, which need a quarter less work.
-    /// - Parameter lastReceived: the time of the latest frame.
+    /// Returns the time until which the next batch of a bulk send waits for more hexes; `nil` if it does not wait. Larger batches lead to
+    /// fewer transactions, which saves a quarter of the work.
+    /// - Parameter lastReceived: the time of the last received frame.
     func batchDue(_ pace: BatchThreshold, lastReceived: ContinuousClock.Instant) -> ContinuousClock.Instant? {
         guard let lastBatch, lastBatch.count >= pace.stream, waiting.count < pace.enough, waitingWeight < pace.enoughWeight else {
             return nil
@@ -94,14 +100,15 @@ struct InboundNumbers: Sendable {
         return min(lastBatch.completedAt + pace.patience, lastReceived + pace.gap)
     }
 
-    /// Removes and returns the next hexes for the store. Empty while a batch is being stored, because its results affect the next hexes.
+    /// Removes and returns the next batch of hexes. Empty while a batch is being stored, because its results may lead to refusals in the
+    /// next one.
     /// - Parameters:
-    ///   - limit: maximum hexes.
-    ///   - rows: maximum hexes and links together; the first hex is returned even if it has more.
+    ///   - limit: maximum number of hexes.
+    ///   - rows: maximum number of hexes and links together. If the first hex alone has more, it is returned alone.
     mutating func takeBatch(limit: Int, rows: Int) -> [IncomingHex] {
         guard inFlight.isEmpty, !waiting.isEmpty else { return [] }
         if !refusals.isRefusing, waiting.count <= limit, waiting.reduce(0, { $0 + $1.rows }) <= rows {
-            // Moves the array: copying each hex would dominate the cost.
+            // The array is moved, because copying each hex would take most of the time.
             defer { waiting = [] }
             inFlight += waiting.lazy.map { ($0.sequence, $0.messageID) }
             inFlightWeight = waitingWeight
@@ -129,7 +136,7 @@ struct InboundNumbers: Sendable {
         return batch
     }
 
-    /// Applies the results of the batch, in the order of its hexes, after the batch was committed or refused.
+    /// Records the results of a batch, in the order of its hexes. Called once the batch is durable or refused.
     mutating func completed(_ results: [DeliveryResult], now: ContinuousClock.Instant) {
         lastBatch = (inFlight.count, now)
         for (hex, result) in zip(inFlight, results) {
@@ -141,7 +148,7 @@ struct InboundNumbers: Sendable {
         inFlightWeight = 0
     }
 
-    /// Refuses the hexes that wait for the store.
+    /// Refuses the received hexes that are not being stored.
     mutating func refuseWaiting(_ code: RefusalCode) {
         for hex in waiting { settle(hex.sequence, .refused(code)) }
         waitingWeight -= waiting.reduce(0) { $0 + $1.weight }
@@ -165,7 +172,7 @@ struct InboundNumbers: Sendable {
     /// Number of elements for which memory is allocated.
     var capacity: Int { waiting.capacity + inFlight.capacity + entries.capacity }
 
-    /// Frees memory that was allocated for a bulk transfer.
+    /// Frees buffers that became large during a bulk send.
     mutating func releaseMemory() {
         if waiting.isEmpty { waiting = [] }
         if inFlight.isEmpty { inFlight = [] }
@@ -174,7 +181,8 @@ struct InboundNumbers: Sendable {
 
     // MARK: Receipts
 
-    /// Passes all receipts that can be sent to `emit`, merged into as few as possible.
+    /// Calls `emit` with the receipts for all frames whose results are known, in as few receipts as possible.
+    /// - Parameter frameLimit: maximum bytes of a frame that the peer accepts.
     mutating func takeReceipts(frameLimit: Int, _ emit: (Receipt) -> Void) {
         while hasPendingReceipt { emit(nextReceipt(frameLimit: frameLimit)) }
         if head == entries.count {
@@ -202,7 +210,7 @@ struct InboundNumbers: Sendable {
                 receipt.status = status
                 receipt.of = of
             case .refused(let rejection):
-                // Escaping can make each byte of a message six bytes long.
+                // Each byte of a message may take six bytes after escaping.
                 room -= 96 + 6 * rejection.message.utf8.count
                 guard room >= 0 || receipt.through == through else { break entries }
                 receipt.rejected.append(rejection)
@@ -210,7 +218,7 @@ struct InboundNumbers: Sendable {
             head += 1
             receipt.through += 1
         }
-        // Any status covers the numbers of operations other than Store, but there has to be one.
+        // A receipt needs a status. If it covers only frames without a hex, any status is correct.
         if hasUsed, receipt.status == nil { receipt.status = .stored }
         through = receipt.through
         return receipt
@@ -218,19 +226,19 @@ struct InboundNumbers: Sendable {
 }
 
 extension Session {
-    /// Removes and returns the next hexes for the store, in order; empty while a batch is being stored. Also works after the end of the
-    /// session, because received frames are still handled.
+    /// Removes and returns the next batch of received hexes, in order. Empty while a batch is being stored. Can be called after the end of
+    /// the session, because received frames are still handled.
     /// - Parameters:
-    ///   - limit: maximum hexes.
-    ///   - rows: maximum hexes and links together; a single hex may have more.
+    ///   - limit: maximum number of hexes.
+    ///   - rows: maximum number of hexes and links together. If the first hex alone has more, it is returned alone.
     public mutating func takeBatch(limit: Int, rows: Int = ProtocolLimits.batchRows) -> [IncomingHex] {
         inbound.takeBatch(limit: limit, rows: rows)
     }
 
-    /// The weight of hexes that wait for the store or are being stored. It decreases to 0 after the end of the session too.
+    /// The weight of all received hexes without a result, in bytes. Also decreases after the end of the session.
     public var waitingWeight: Int { inbound.waitingWeight }
 
-    /// The time until which the next batch waits for more hexes; `nil` if it does not wait.
+    /// The time until which the next batch waits for more hexes of a bulk send; `nil` if it does not wait.
     public func batchDue(now: Instant) -> Instant? {
         guard state != .closed, !inbound.hasBatchInFlight, let due = inbound.batchDue(BatchThreshold(), lastReceived: lastReceived),
             due > now
@@ -238,7 +246,7 @@ extension Session {
         return due
     }
 
-    /// Applies the store's results for the batch, one per hex, in its order. Stored hexes must be durable.
+    /// Records the results of a batch, one for each hex, in their order. Hexes with the result `stored` must be durable.
     public mutating func batchCompleted(_ results: [DeliveryResult], now: Instant) { inbound.completed(results, now: now) }
 
     public var hasBatchInFlight: Bool { inbound.hasBatchInFlight }

@@ -1,21 +1,23 @@
 import HexlistModel
 
-/// The sending half of a session: assigns sequence numbers and checks receipts. Memory is bounded by the window.
+/// The sending half of a session: assigns sequence numbers, and checks receipts. The window of the peer bounds its memory.
 struct OutboundWindow: Sendable {
     private struct Sent: Sendable {
-        /// The outbox row of a Store; `nil` for other numbered frames.
+        /// The id of the outbox row, if the frame is a Store; otherwise `nil`.
         var tag: Int64?
         var bytes: Int
     }
 
     private(set) var nextSequence: Int64 = 1
     private(set) var unacknowledgedBytes = 0
-    /// The time since which a receipt is expected; `nil` if nothing is unacknowledged.
+    /// The time of the last receipt, or of the oldest unacknowledged frame if it was sent later, plus pauses of reading; `nil` if all
+    /// frames are acknowledged.
     private(set) var waitingSince: ContinuousClock.Instant?
-    /// The sent frames. The unacknowledged ones begin at index `head`.
+    /// The sent frames. Unacknowledged ones begin at index `head`.
     private var sent: [Sent] = []
     private var head = 0
 
+    /// The ids of the outbox rows that are not acknowledged.
     var tags: Set<Int64> { Set(sent[head...].compactMap(\.tag)) }
     var unacknowledgedFrames: Int { sent.count - head }
 
@@ -30,7 +32,7 @@ struct OutboundWindow: Sendable {
     /// Number of frames for which memory is allocated.
     var capacity: Int { sent.capacity }
 
-    /// Frees memory that was allocated for a bulk transfer.
+    /// Frees a buffer that became large during a bulk send.
     mutating func releaseMemory() {
         if sent.isEmpty { sent = [] }
     }
@@ -39,7 +41,9 @@ struct OutboundWindow: Sendable {
         if let since = waitingSince { waitingSince = since + pause }
     }
 
-    /// - Returns: the results of the outbox rows that the receipt covers, in order; `nil` if the receipt is invalid (`receiptFault`).
+    /// Handles a receipt.
+    /// - Returns: the results of the acknowledged outbox rows, in order; `nil` if the receipt is invalid, which ends the session with
+    ///   `receiptFault`.
     mutating func receive(_ receipt: Receipt, now: ContinuousClock.Instant) -> [RowResult]? {
         let through = nextSequence - 1 - Int64(unacknowledgedFrames)
         guard receipt.through > through, receipt.through < nextSequence else { return nil }
@@ -49,7 +53,7 @@ struct OutboundWindow: Sendable {
                 rejections.updateValue(rejection, forKey: rejection.sequence) == nil
             else { return nil }
         }
-        // Validates the whole receipt before applying any of it.
+        // The whole receipt is validated before any result is used.
         let count = Int(receipt.through - through)
         var settled: [RowResult] = []
         settled.reserveCapacity(count)

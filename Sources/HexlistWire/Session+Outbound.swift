@@ -3,7 +3,8 @@ import HexlistModel
 extension Session {
     // MARK: Owed frames
 
-    /// Appends pending receipts and the latest Pong, which were coalesced. Called when the connection is writable.
+    /// Sends the receipts that are pending, the Pong for the last Ping, and a pending refusal of pairings. Called when the connection is
+    /// writable.
     public mutating func takePendingFrames(_ actions: inout [Action]) {
         guard state != .closed else { return }
         let limit = peerHello?.maxFrameBytes ?? configuration.strangerFrameBytes
@@ -18,19 +19,19 @@ extension Session {
         hasPendingPairingCancel = false
     }
 
-    /// Whether `takePendingFrames` would append anything.
+    /// Whether any frame is pending that `takePendingFrames` sends.
     public var hasPendingFrames: Bool { pendingPong != nil || hasPendingPairingCancel || inbound.hasPendingReceipt }
 
     // MARK: Pairing
 
-    /// Refuses a `Pair`. Any number of requests gets a single `cancel`. Other steps are ignored: the peer sent them before it received the
-    /// `cancel` that ended their exchange, and a response would end the next exchange.
+    /// Refuses a step of a pairing. However many requests (`commit`) are refused, one `cancel` is sent. Refused steps of other kinds get no
+    /// answer: the peer sent them before it received the `cancel` of their exchange, and another `cancel` would end its next exchange.
     public mutating func refusePairing(_ pairing: Pairing) {
         if pairing.knownStep == .commit { hasPendingPairingCancel = true }
     }
 
-    /// Sends one step of an exchange. A pending `cancel` of an earlier request is sent first, so that the peer does not apply it to this
-    /// exchange.
+    /// Sends a step of a pairing. A pending `cancel` of an earlier request is sent first, so the peer does not take it for a `cancel` of
+    /// this exchange.
     public mutating func sendPairing(_ pairing: Pairing, _ actions: inout [Action]) {
         guard state == .open, isTLS else { return }
         takePendingPairingCancel(&actions)
@@ -39,8 +40,11 @@ extension Session {
 
     // MARK: This side's Stores
 
-    /// Number and bytes of Stores that fit into the peer's window; `nil` unless the session is open. If nothing is unacknowledged, a single
-    /// larger Store may be sent.
+    /// The number and bytes of Stores that the peer's window still permits; `nil` unless the session is open. If `isIdle`, no frame is
+    /// unacknowledged, and one Store of any size may be sent.
+    /// - Parameters:
+    ///   - windowFrames: this machine's own limit of unacknowledged frames.
+    ///   - windowBytes: this machine's own limit of their bytes.
     public func room(windowFrames: Int, windowBytes: Int) -> (frames: Int, bytes: Int, isIdle: Bool)? {
         guard state == .open, let peerHello else { return nil }
         let isIdle = outbound.unacknowledgedFrames == 0
@@ -49,15 +53,15 @@ extension Session {
         return (isIdle ? max(1, frames) : frames, bytes, isIdle)
     }
 
-    /// Assigns a sequence number to a Store. Only call it if `room` allows one more.
-    /// - Parameter tag: the outbox row, returned in `Action.settled`.
+    /// Assigns the next sequence number to a Store. Called only if `room` permits another Store.
+    /// - Parameter tag: the id of the outbox row. `Action.settled` has it with the result.
     public mutating func numberStore(tag: Int64, bytes: Int, now: Instant) -> Int64 {
         lastActivity = now
         return outbound.number(tag: tag, bytes: bytes, now: now)
     }
 
     public var unacknowledgedFrames: Int { outbound.unacknowledgedFrames }
-    /// The outbox rows in flight.
+    /// The ids of the outbox rows in flight.
     public var unacknowledgedTags: Set<Int64> { outbound.tags }
     public var nextSequence: Int64 { outbound.nextSequence }
 
@@ -67,8 +71,8 @@ extension Session {
         actions.append(.send(.alert(message: message, sequence: outbound.number(tag: nil, bytes: 0, now: now))))
     }
 
-    /// Sends another Hello with a larger limit, a new name or a card. `maxFrameBytes` and `window` never decrease.
-    /// - Parameter always: whether to send it even if nothing changed, because a temporarily refused peer retries after a Hello.
+    /// Sends another Hello, if the name, the card or the frame limit changed. `maxFrameBytes` and `window` never decrease.
+    /// - Parameter always: whether to send the Hello in any case. A peer that was refused temporarily retries when it receives a Hello.
     public mutating func resendHello(name: String, maxFrameBytes: Int, card: String? = nil, always: Bool = false, _ actions: inout [Action])
     {
         guard state == .open else { return }
@@ -78,16 +82,15 @@ extension Session {
         hello.card = card ?? hello.card
         guard always || hello != ownHello else { return }
         ownHello = hello
-        takePendingFrames(&actions)  // before the Hello, because a refusal after it would delay the peer's retry
+        takePendingFrames(&actions)  // before the Hello: a refusal received after a Hello would delay the peer's retry
         actions.append(.send(.hello(hello)))
         if isTLS { actions.append(.setFrameLimit(hello.maxFrameBytes)) }
     }
 
     public mutating func setTrusted(_ trusted: Bool) { isTrusted = trusted }
 
-    /// Checks whether the peer responds: it has to send a Pong with this message within 5 s, not including pauses of reading.
-    ///
-    /// - Parameter padding: additional bytes of the Ping.
+    /// Checks whether the peer is alive. It has to send a Pong with this message within 5 s, in which pauses of reading do not count.
+    /// - Parameter padding: number of bytes by which the Ping is made longer.
     public mutating func challenge(_ message: String, padding: Int = 0, now: Instant, _ actions: inout [Action]) {
         guard state == .open else { return }
         challenge = (message, now + timing.challenge)
@@ -95,16 +98,17 @@ extension Session {
         actions.append(.send(.ping(message: message, sequence: nil, padding: padding)))
     }
 
-    /// Whether a `challenge` is pending.
+    /// Whether the answer to a `challenge` is pending.
     public var isChallenging: Bool { challenge != nil }
 
-    /// Requests the peer to dial this machine. The peer's Hello must have the feature `dialBack`.
+    /// Requests the peer to dial this machine. Called only if the peer's Hello has the feature `dialBack`.
     public mutating func askToDialBack(_ request: DialBack, _ actions: inout [Action]) {
         guard state == .open, isTLS else { return }
         actions.append(.send(.dialBack(request)))
     }
 
-    /// Requests the peer to dial this machine and serve files on the connection. The peer's Hello must have the feature `files`.
+    /// Requests the peer to dial this machine and to serve files on that connection. Called only if the peer's Hello has the feature
+    /// `files`.
     public mutating func askToDialForFiles(_ request: DialBack, _ actions: inout [Action]) {
         guard state == .open, isTLS else { return }
         actions.append(.send(.fileDial(request)))
@@ -117,7 +121,7 @@ extension Session {
 
     // MARK: Time
 
-    /// The time to call `tick`.
+    /// The time at which `tick` has to be called next; `nil` after the end of the session.
     public var nextDeadline: Instant? {
         guard state != .closed else { return nil }
         var earliest: Instant?
@@ -144,28 +148,31 @@ extension Session {
         return earliest
     }
 
-    /// Whether the next deadline is only the Ping of an idle session, which may be up to a second late, so that timers of many sessions can
-    /// be coalesced.
+    /// Whether the next deadline is the Ping of an idle session. This `tick` may be called up to a second late, so that the timers of many
+    /// sessions are coalesced.
     public var mayTickLate: Bool {
         state == .open && pausedSince == nil && outbound.unacknowledgedFrames == 0 && idlePing < lastReceived + timing.silence
             && nextDeadline == idlePing
     }
 
+    /// The time of the next Ping on a session without unacknowledged frames.
     private var idlePing: Instant { max(lastReceived, lastPing) + timing.ping }
 
-    /// The time since which no frame was received or, with unacknowledged frames, no receipt.
+    /// The time of the last received frame, or of the last receipt if it is earlier and frames are unacknowledged.
     private var quietSince: Instant { outbound.waitingSince.map { min($0, lastReceived) } ?? lastReceived }
 
     private var isIdle: Bool { outbound.unacknowledgedFrames == 0 && inbound.isIdle && challenge == nil }
 
-    /// - Parameter hasMoreToSend: whether rows wait for this peer, so that a stranger's session is not idle.
+    /// Sends the Ping that is due, and ends the session if a timeout has passed.
+    /// - Parameter hasMoreToSend: whether rows for this peer are queued. If so, a stranger's session is not idle.
     public mutating func tick(now: Instant, hasMoreToSend: Bool, _ actions: inout [Action]) {
         switch state {
         case .closed: return
         case .awaitingHello:
             if now >= configuration.connectedAt + timing.hello { end(.helloTimeout, &actions) }
         case .legacy:
-            // A legacy sender gets no frames, so it cannot be pinged: it may be silent as long as a stranger may be idle.
+            // A legacy sender cannot be pinged, because it receives no frames other than receipts. It may be silent for as long as a
+            // stranger's session may be idle.
             guard pausedSince == nil, inbound.isIdle else { return }
             if now >= lastReceived + (isTrusted ? timing.silence : timing.strangerIdle) { end(.idle, &actions) }
         case .open:
@@ -175,11 +182,11 @@ extension Session {
 
     private mutating func tickOpen(now: Instant, hasMoreToSend: Bool, _ actions: inout [Action]) {
         if let since = pausedSince {
-            // If the store has finished all frames, reading is paused because the peer does not read its receipts.
+            // If no hex waits to be stored, reading is paused because the peer does not read its receipts.
             if inbound.isIdle, outbound.waitingSince != nil || hasPendingFrames, now >= since + timing.silence {
                 return end(.silent, &actions)
             }
-            // Sends Pings even while reading is paused.
+            // Pings are sent also while reading is paused.
             if now >= lastPing + timing.pausedPing { ping(numbered: false, now: now, &actions) }
             return
         }
@@ -207,10 +214,11 @@ extension Session {
         }
     }
 
-    /// Number of elements for which memory is always kept.
+    /// Number of elements whose memory is never freed.
     private static let smallCapacity = 64
 
-    /// Frees memory of a bulk transfer once the session was idle for `timing.quiet`. Called with each Ping or Pong.
+    /// Frees buffers that became large during a bulk send, once the session was idle for `timing.quiet`. Called with each Ping in either
+    /// direction.
     mutating func releaseMemory(now: Instant) {
         guard isIdle, now - lastActivity >= timing.quiet, inbound.capacity + outbound.capacity > Session.smallCapacity else { return }
         inbound.releaseMemory()
@@ -226,29 +234,30 @@ extension Session {
 
     // MARK: Back-pressure
 
-    /// Whether the caller should continue reading: not while the store is behind, and not faster than the rate limit of strangers.
+    /// Whether the connection may be read now. It may not while too many received hexes wait to be stored, or while a stranger exceeds its
+    /// rate limit.
     public func mayRead(now: Instant) -> Bool {
         guard state != .closed else { return false }
         guard inbound.waitingFrames < ownHello.window, inbound.waitingWeight < ProtocolLimits.sessionWeight else { return false }
         return isTrusted || bucket.hasToken(now: now)
     }
 
-    /// Sets the rate limit of a stranger's frames: the more strangers, the lower it is.
+    /// Changes the rate limit of a stranger's frames. It is lower if there are more strangers.
     public mutating func setStrangerRate(_ framesPerSecond: Double, now: Instant) { bucket.setRate(framesPerSecond, now: now) }
 
-    /// The time at which a stranger beyond its rate limit may be read again; `nil` if reading waits for the store.
+    /// The time at which a stranger's rate limit permits reading again; `nil` if the rate limit does not prevent it now.
     public func nextReadTime(now: Instant) -> Instant? {
         guard state != .closed, !isTrusted, !bucket.hasToken(now: now) else { return nil }
         return bucket.nextToken
     }
 
-    /// Records that the caller paused reading, so that the missing frames do not count as silence of the peer.
+    /// Records that the caller paused reading. Until `resumedReading`, missing frames do not count as silence of the peer.
     public mutating func pausedReading(now: Instant) {
         guard pausedSince == nil else { return }
         pausedSince = now
     }
 
-    /// Records that the caller resumed reading; the pause does not count as silence.
+    /// Records that the caller resumed reading. Timeouts are extended by the length of the pause.
     public mutating func resumedReading(now: Instant) {
         guard let since = pausedSince else { return }
         pausedSince = nil

@@ -2,9 +2,9 @@ public import HexlistModel
 
 /// The state machine of one authenticated connection to a peer (Docs/Protocol.md, "Session", "Delivery").
 ///
-/// Performs no IO and uses neither clock nor randomness: the caller passes in decoded frames, store results and the time, and carries out
-/// the actions in order. Receipts and the latest Pong are coalesced here until the connection is writable, so a peer that does not read
-/// cannot make memory grow.
+/// Performs no IO, and uses neither a clock nor randomness. The caller passes in decoded frames, the store's results and the time, and
+/// carries out the returned actions in order. Receipts and Pongs are held back until the connection is writable. A peer that does not read
+/// therefore makes no memory grow.
 public struct Session: Sendable {
     public typealias Instant = ContinuousClock.Instant
 
@@ -22,11 +22,11 @@ public struct Session: Sendable {
         public var own: PeerID
         public var role: Role
         public var security: Security
-        /// The dialled peer; `nil` for an acceptor, and for a dialer that accepts any peer.
+        /// The peer that was dialled; `nil` for an acceptor, or if any peer may answer.
         public var expected: PeerID?
-        /// The Hello to send. Its `maxFrameBytes` limits the received frames after the peer's Hello.
+        /// This machine's Hello. Its `maxFrameBytes` is the limit for received frames once the peer's Hello was accepted.
         public var hello: Hello
-        /// Maximum bytes of a frame before the peer's Hello, from the second frame on.
+        /// Maximum bytes of a received frame before the peer's Hello was accepted, except for the first frame.
         public var strangerFrameBytes: Int
         public var isTrusted: Bool
         public var strangerFramesPerSecond: Int
@@ -49,27 +49,36 @@ public struct Session: Sendable {
         }
     }
 
-    /// The timeouts of a session. They are fixed by the protocol, except in tests.
+    /// The timeouts of a session. The protocol prescribes them; only tests use others.
     public struct Timing: Sendable {
+        /// Maximum time from the TCP connection to the peer's Hello.
         public var hello: Duration = .seconds(5)
+        /// Time without a received frame after which a Ping is sent.
         public var ping: Duration = .seconds(15)
+        /// Time without a received frame after which the session ends.
         public var silence: Duration = .seconds(45)
+        /// Time without a receipt after which a Ping is sent, if frames are unacknowledged.
         public var pingUnacknowledged: Duration = .seconds(7)
+        /// Time without a received frame after which the session ends, if frames are unacknowledged.
         public var silenceUnacknowledged: Duration = .seconds(20)
+        /// Maximum time without a receipt, if frames are unacknowledged.
         public var receipt: Duration = .seconds(30)
+        /// Interval of Pings while reading is paused.
         public var pausedPing: Duration = .seconds(5)
+        /// Time without activity after which a stranger's session ends.
         public var strangerIdle: Duration = .seconds(60)
+        /// Maximum time for the answer to a challenge.
         public var challenge: Duration = .seconds(5)
-        /// Idle time after which memory of a bulk transfer is freed.
+        /// Time without activity after which buffers that became large during a bulk send are freed.
         public var quiet: Duration = .seconds(10)
 
         public init() {}
     }
 
     public enum EndReason: Sendable, Equatable {
-        /// This side ended the session. It sent this Bye, if it was allowed to send one.
+        /// This machine ended the session. The Bye was sent if the state of the session permitted it.
         case own(ByeCode)
-        /// The peer sent Bye; `nil` if the code is unknown to this version.
+        /// The peer sent a Bye. The code is `nil` if this version does not know it.
         case peer(ByeCode?, text: String)
         /// The connection was closed without a Bye.
         case lost
@@ -79,7 +88,7 @@ public struct Session: Sendable {
         case hello(Hello)
         case ack(Receipt)
         case alert(message: String, sequence: Int64)
-        /// `padding`: additional bytes that the receiver ignores.
+        /// `padding` is the number of bytes by which the Ping is made longer; the receiver ignores them.
         case ping(message: String, sequence: Int64?, padding: Int = 0)
         case pong(message: String)
         case pair(Pairing)
@@ -91,29 +100,30 @@ public struct Session: Sendable {
 
     public enum Action: Sendable, Equatable {
         case send(OutFrame)
-        /// Set the maximum bytes of received frames, from the next one on.
+        /// Limit the size of received frames to this number of bytes, beginning with the next one.
         case setFrameLimit(Int)
-        /// The peer's Hello was accepted. Only with TLS is its identity proved.
+        /// The peer's first Hello was accepted. On plain TCP its identity is only a claim.
         case opened(Hello, versionID: String)
-        /// The peer sent another Hello, with a new name or a larger limit.
+        /// The peer sent another Hello. The value has the new name, the greater limits and the newest card.
         case updated(Hello)
-        /// The first frame was not a Hello: the peer is a legacy sender.
+        /// The first frame was not a Hello, so the peer is a legacy sender.
         case legacy
         case alert(String)
-        /// A `Pair` was received, over TLS and after Hello. To refuse it, call `refusePairing`.
+        /// The peer sent a step of a pairing, over TLS and after its Hello. To refuse it, call `refusePairing`.
         case pairing(Pairing)
-        /// The peer acknowledged or refused outbox rows, in order.
+        /// The peer acknowledged or refused outbox rows. The results are in the order of sending.
         case settled([RowResult])
-        /// The peer answered the Ping of `challenge` with this message in time (`challengeAnswered`), or did not (`challengeFailed`).
+        /// The peer answered the challenge with this message in time.
         case challengeAnswered(String)
+        /// The peer did not answer the challenge with this message in time.
         case challengeFailed(String)
-        /// The peer requests to be dialled back.
+        /// The peer requests that this machine dial it back.
         case dialBack(DialBack)
-        /// The peer's response to a request of this side.
+        /// The peer's response to a dial-back request of this machine.
         case dialedBack(DialBack.Response)
-        /// The peer requests to be dialled for a connection on which it fetches files.
+        /// The peer requests that this machine dial it. The peer then fetches files on that connection.
         case fileDial(DialBack)
-        /// Flush all sent frames, then close the connection.
+        /// Close the connection, after all sent frames were written.
         case close(EndReason)
     }
 
@@ -122,26 +132,32 @@ public struct Session: Sendable {
     public let configuration: Configuration
     let timing: Timing
     var state = State.awaitingHello
-    /// The latest Hello of the peer.
+    /// The peer's Hello. Later Hellos can change the name and the card, and raise the limits; `nil` before the first one.
     public internal(set) var peerHello: Hello?
-    /// The boot nonce of another process that proved this node's identity, which ended the session with `conflict`; otherwise `nil`.
+    /// The boot nonce of a peer that proved this machine's own identity, which ended the session with `conflict`; otherwise `nil`.
     public internal(set) var refusedBoot: BootNonce?
-    /// The latest Hello of this side. Its limits never decrease.
+    /// The last Hello that was sent, or is to be sent. Its limits never decrease.
     public internal(set) var ownHello: Hello
     public internal(set) var isTrusted: Bool
 
     var inbound = InboundNumbers()
     var outbound = OutboundWindow()
+    /// Number of malformed frames of the peer. At `ProtocolLimits.strikes` the session ends.
     var strikes = 0
+    /// The rate limit of a stranger's frames.
     var bucket: TokenBucket
+    /// The message of the last Ping that was not answered yet; `nil` if there is none.
     var pendingPong: String?
+    /// Whether a `cancel` is to be sent, because requests for a pairing were refused.
     var hasPendingPairingCancel = false
+    /// The Ping to which a Pong is expected, and the time until which it has to arrive; `nil` if there is none.
     var challenge: (message: String, deadline: Instant)?
 
     var lastReceived: Instant
     var lastPing: Instant
-    /// The time of the last frame in either direction other than Ping and Pong.
+    /// The time of the last frame in either direction, without Ping and Pong.
     var lastActivity: Instant
+    /// The time at which the caller paused reading; `nil` while it reads.
     var pausedSince: Instant?
     var isAwaitingFirstFrame = true
 
@@ -160,14 +176,15 @@ public struct Session: Sendable {
     public var isOpen: Bool { state == .open }
     public var isClosed: Bool { state == .closed }
     public var isLegacy: Bool { state == .legacy }
-    /// Whether the peer sent Hello or is a legacy sender, and the session has not ended.
+    /// Whether the peer has sent its Hello or is a legacy sender, and the session has not ended.
     public var hasBegun: Bool { state == .open || state == .legacy }
     var isTLS: Bool { configuration.security != .plain }
 
-    /// Whether frames other than receipts may be sent (Docs/Protocol.md, "Session", "Opening").
+    /// Whether frames other than receipts may be sent: always over TLS, and on plain TCP after the peer's Hello (Docs/Protocol.md,
+    /// "Session", "Opening").
     var maySpeak: Bool { isTLS || peerHello != nil }
 
-    /// Starts the session. Called once, after the TLS handshake.
+    /// Begins the session. Called once, after the TLS handshake if there is one.
     public mutating func start(_ actions: inout [Action]) {
         actions.append(.setFrameLimit(isTLS ? ProtocolLimits.firstFrameBytes : configuration.strangerFrameBytes))
         if isTLS { actions.append(.send(.hello(ownHello))) }
@@ -175,7 +192,7 @@ public struct Session: Sendable {
 
     // MARK: Frames
 
-    /// Handles a frame. Received hexes are returned by `takeBatch`.
+    /// Handles a received frame. Hexes are then available from `takeBatch`.
     public mutating func received(_ frame: DecodedFrame, bytes: Int, now: Instant, _ actions: inout [Action]) {
         guard state != .closed else { return }
         lastReceived = now
@@ -204,8 +221,8 @@ public struct Session: Sendable {
         }
     }
 
-    /// Whether a frame is exempt from the rate limit of strangers. Receipts are exempt, because a receipt that acknowledges no frame of
-    /// this side ends the session. With the limit, an untrusted peer could acknowledge only 20 times a second.
+    /// Whether a frame does not count for the rate limit of strangers. Receipts do not count: otherwise an untrusted peer could acknowledge
+    /// only 20 frames per second. They cannot be abused, because a receipt that acknowledges nothing ends the session.
     private static func isExemptFromRateLimit(_ frame: DecodedFrame) -> Bool {
         switch frame {
         case .wrapper(let wrapper): wrapper.operation == .ack
@@ -213,7 +230,7 @@ public struct Session: Sendable {
         }
     }
 
-    /// Ends the session after an invalid frame length, because the stream cannot be resynchronized.
+    /// Ends the session after an invalid frame length. The rest of the stream cannot be divided into frames.
     public mutating func frameFault(_ actions: inout [Action]) { end(.frameLength, &actions) }
 
     private mutating func received(_ wrapper: DecodedWrapper, bytes: Int, now: Instant, _ actions: inout [Action]) {
@@ -245,7 +262,7 @@ public struct Session: Sendable {
         case .ping:
             releaseMemory(now: now)
             let token = wrapper.message ?? ""
-            guard token.utf8.count <= ProtocolLimits.messageBytes else { return }  // bounds the memory; peers send shorter ones
+            guard token.utf8.count <= ProtocolLimits.messageBytes else { return }  // bounds the memory; tokens of Hexlist are shorter
             pendingPong = token
         case .pong:
             guard let open = challenge, PeerText.areEqual(wrapper.message, open.message) else { return }
@@ -258,7 +275,8 @@ public struct Session: Sendable {
             guard state == .open, isTLS else { return refusePairing(pairing) }
             actions.append(.pairing(pairing))
         case .dialBack:
-            // Dial-back requests are accepted only over TLS after both Hellos: otherwise the address may belong to another machine.
+            // Dial-back requests are accepted only over TLS and after the peer's Hello. Otherwise the address might belong to another
+            // machine.
             guard state == .open, isTLS, let request = wrapper.message.flatMap(DialBack.init(message:)) else { return }
             actions.append(.dialBack(request))
         case .dialedBack:
@@ -290,7 +308,7 @@ public struct Session: Sendable {
 
     private mutating func received(_ hello: Hello, versionID: String, now: Instant, _ actions: inout [Action]) {
         if let fault = check(hello) {
-            // Over plain TCP the identity is only claimed.
+            // On plain TCP the peer's identity is only a claim.
             if fault == .conflict, isTLS { refusedBoot = hello.boot }
             end(fault, &actions)
             return
@@ -329,7 +347,8 @@ public struct Session: Sendable {
     }
 
     private mutating func beginWithoutHello(_ refusal: Refusal, isFirst: Bool, _ actions: inout [Action]) {
-        // An undecodable frame or a malformed Hello does not identify a legacy sender, so the Hello deadline remains.
+        // An undecodable frame or a malformed Hello does not show that the peer is a legacy sender. The peer may still send a valid Hello
+        // until the timeout.
         guard refusal.isUndecodable || refusal.operation == .hello else {
             becomeLegacy(&actions)
             return
@@ -338,7 +357,7 @@ public struct Session: Sendable {
     }
 
     private mutating func becomeLegacy(_ actions: inout [Action]) {
-        // A dialled peer must send Hello.
+        // A peer that this machine dialled has to send a Hello.
         guard configuration.role == .acceptor else {
             end(.identityMismatch, &actions)
             return
@@ -350,7 +369,7 @@ public struct Session: Sendable {
 
     // MARK: Ending
 
-    /// Ends the session, with a Bye if this side may send one.
+    /// Ends the session. A Bye is sent if the state of the session permits it.
     public mutating func end(_ code: ByeCode, text: String = "", _ actions: inout [Action]) {
         guard state != .closed else { return }
         takePendingFrames(&actions)
@@ -366,8 +385,8 @@ public struct Session: Sendable {
         actions.append(.close(.peer(code, text: text)))
     }
 
-    /// Ends the session of a peer that was blocked: refuses received Stores, notifies the peer's user, and sends `Bye` `blocked`. If the
-    /// session has not begun, only the `Bye` is sent.
+    /// Ends the session of a peer that the user blocked. Refuses hexes that are not being stored, sends an alert for the peer's user, and
+    /// sends `Bye` `blocked`. If the session has not begun, only the `Bye` is sent.
     public mutating func endBlocked(ownName: String, now: Instant, _ actions: inout [Action]) {
         guard state != .closed else { return }
         inbound.refuseWaiting(.blocked)
@@ -379,7 +398,7 @@ public struct Session: Sendable {
     /// Records that the connection was closed. Nothing more is sent.
     public mutating func connectionClosed() { state = .closed }
 
-    /// Parses the message of a Bye: `<code>: <text>`, or only the code.
+    /// Parses the message of a Bye: a code, optionally followed by `: ` and a text for the user.
     static func parseBye(_ message: String) -> (ByeCode?, text: String) {
         let bytes = message.utf8
         guard let colon = bytes.firstIndex(of: UInt8(ascii: ":")) else { return (ByeCode(utf8: bytes), "") }

@@ -1,19 +1,20 @@
-/// A token bucket with a capacity of one second. Limits the frames of strangers, and handshakes. The time is passed in.
+/// A token bucket that holds the tokens of one second. Limits the rate of strangers' frames and of TLS handshakes. Callers pass in the
+/// time.
 public struct TokenBucket: Sendable {
     private var perSecond: Double
     private var tokens: Double
     private var filledAt: ContinuousClock.Instant
 
     /// - Parameters:
-    ///   - perSecond: the rate, at least 0.1, so that nobody waits forever.
-    ///   - first: the initial number of tokens, limited to those of one second, but not to less than 1.
+    ///   - perSecond: the rate. Rates below 0.1 are raised to 0.1, so that a token always becomes available.
+    ///   - first: the number of tokens at the beginning, at most those of one second, or 1 if that is more.
     public init(perSecond: Double, first: Double = .infinity, now: ContinuousClock.Instant) {
         self.perSecond = max(0.1, perSecond)
         tokens = min(first, max(1, self.perSecond))
         filledAt = now
     }
 
-    /// Changes the rate. Available tokens are kept, up to those of one second.
+    /// Changes the rate. Tokens that were available stay available, up to those of one second.
     public mutating func setRate(_ perSecond: Double, now: ContinuousClock.Instant) {
         fill(now)
         self.perSecond = max(0.1, perSecond)
@@ -31,7 +32,7 @@ public struct TokenBucket: Sendable {
         filledAt = max(filledAt, now)
     }
 
-    /// Consumes a token. The balance may become negative.
+    /// Consumes a token. The number of tokens may become negative.
     public mutating func take(now: ContinuousClock.Instant) {
         fill(now)
         tokens -= 1
@@ -39,7 +40,7 @@ public struct TokenBucket: Sendable {
 
     public func hasToken(now: ContinuousClock.Instant) -> Bool { level(at: now) >= 1 }
 
-    /// The time when a token is available.
+    /// The time at which a token is available.
     public var nextToken: ContinuousClock.Instant {
         filledAt + .milliseconds(Int64((max(0, 1 - tokens) * 1_000 / perSecond).rounded(.up)))
     }

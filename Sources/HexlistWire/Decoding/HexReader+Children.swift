@@ -3,27 +3,28 @@ import HexlistModel
 
 /// The `children` member of a hex.
 struct ChildrenMember {
-    /// The position of the `[`; 0 if the last member of this name is not an array.
+    /// The position of the `[`; 0 if the last member of this name has no array as value.
     var start = 0
-    /// The index of this member among the unknown members if its value is not an array (T1); otherwise `nil`.
+    /// The index of this member in the list of unknown members, to which it belongs if its value is not an array (rule T1); otherwise
+    /// `nil`.
     var kept: Int?
     var isGiven = false
     var isNull = false
     var isRepeated = false
 }
 
-/// The position of an inner hex in the JSON.
+/// The position of an inner hex in its JSON.
 struct ChildPosition {
-    /// The index of the hex in its array. Elements that are not hexes are counted too.
+    /// The index of the hex in its array. Elements that are not hexes count as well.
     var index: Int
-    /// The position of the hex's own `children`; 0 if it has none.
+    /// The position of the array `children` in the hex; 0 if it has none.
     var children: Int
 }
 
-/// Reads inner hexes level by level, without recursion: each step reads the `children` arrays of the hexes at the previous level. Each byte
-/// is read once per level it is nested in, at most `ProtocolLimits.levels` times.
+/// Reads inner hexes level by level and without recursion. Each step reads the `children` arrays of all hexes of the previous level. A byte
+/// at level n is read n times, at most `ProtocolLimits.levels` times.
 extension HexReader {
-    /// Records the position of a `children` member and validates its grammar.
+    /// Records the position of a `children` member, and validates the syntax of its value.
     /// - Returns: the position after its value.
     @inline(never)
     mutating func children(
@@ -53,10 +54,10 @@ extension HexReader {
         if member.isRepeated { report("T19", "children") }
     }
 
-    /// Reads the hexes of a validated array, and their descendants.
+    /// Reads the hexes of an array whose syntax was validated, and all hexes inside them.
     /// - Parameters:
     ///   - first: the position of the array's `[`.
-    ///   - open: the number of containers open around the parent hex.
+    ///   - open: the number of open containers around the hex that has the array.
     @inline(never)
     mutating func readChildren(_ json: JSONScanner, at first: Int, open: Int, _ dialect: HexMember.Dialect) throws(GrammarFault) {
         ownLinks = links.count
@@ -82,8 +83,8 @@ extension HexReader {
 
     /// Reads the hexes of one array.
     /// - Parameters:
-    ///   - parent: the index of the hex that has the array; `nil` for the top hex.
-    ///   - open: the number of containers open around an element.
+    ///   - parent: the index of the hex that has the array; `nil` for the outermost hex.
+    ///   - open: the number of open containers around an element of the array.
     private mutating func readLevel(
         _ level: Int, _ json: JSONScanner, of parent: Int?, at start: Int, open: Int, _ dialect: HexMember.Dialect
     ) throws(GrammarFault) {
@@ -131,11 +132,11 @@ extension HexReader {
         children.removeAll(keepingCapacity: true)
         childPositions.removeAll(keepingCapacity: true)
         current = nil
-        // A buffer that a hostile frame made large is freed.
+        // A buffer that became large because of a hostile frame is freed.
         if children.capacity > 256 { (children, childPositions) = ([], []) }
     }
 
-    /// The prefix of member paths in the current hex: `children[1].` for an inner one.
+    /// The beginning of a member's path in the hex that is being read, such as `children[1].`; empty for the outermost hex.
     var prefix: String {
         guard var child = current else { return "" }
         var prefix = "children[\(childPositions[child].index)]."

@@ -1,29 +1,29 @@
 import HexlistJSON
 import HexlistModel
 
-/// The `links` member of a hex in any of its forms.
+/// The `links` member of a hex, in any of the accepted forms.
 struct LinksMember {
     enum Form {
         case absent
         case null
         case array
-        /// An object that maps paths to links or URLs (T17).
+        /// An object that maps paths to links or URLs (rule T17).
         case map
-        /// A string (T18). Parsed after all members of the hex, because a later `links` member would replace it.
+        /// A string (rule T18). It is parsed after all members of the hex, because a later `links` member would replace it.
         case text
-        /// A number or a boolean (T4).
+        /// A number or a boolean (rule T4).
         case scalar
     }
 
     var form: Form = .absent
-    /// The range of the string between its quotes, if the form is `text`.
+    /// The range of the string without its quotes, if the form is `text`.
     var start = 0
     var end = 0
     var hasEscapes = false
     var isRepeated = false
 }
 
-/// The slices of the arena that contain names of known services; `nil` for a name that was not added yet.
+/// The slices of the buffer `TextReader.arena` with the names of known services. Each is `nil` until the name was added.
 struct KnownServices {
     var unknown: TextSlice?
     var dropbox: TextSlice?
@@ -32,6 +32,7 @@ struct KnownServices {
 }
 
 extension HexReader {
+    /// Reads the value of a `links` member.
     /// - Parameter open: the number of open containers around the value.
     /// - Returns: the position after the value.
     @inline(__always)
@@ -58,8 +59,8 @@ extension HexReader {
         return try json.scalar(at: position)
     }
 
-    /// Parses the links in a string (T18). Called after all members of the hex were read, because a later `links` member replaces the
-    /// string.
+    /// Parses the string that is the value of `links` (rule T18). Called after all members of the hex were read, because a later `links`
+    /// member would replace the string.
     mutating func finishLinks(_ json: JSONScanner, _ member: LinksMember) {
         guard member.start < member.end else { return }
         let mark = unknown.mark
@@ -69,8 +70,8 @@ extension HexReader {
         } else {
             var text: [UInt8] = []
             _ = json.appendText(member.start, member.end, to: &text)
-            // Copies the text into the arena, to which the slices point, but reads it from the original, because the arena may be
-            // reallocated.
+            // The text is copied into the arena, because the slices of the links refer to the arena. It is parsed from its original place,
+            // because the arena may be reallocated meanwhile.
             let origin = texts.arena.count
             texts.arena.append(contentsOf: text)
             let isRead = text.withUnsafeBufferPointer { bytes in
@@ -85,8 +86,8 @@ extension HexReader {
         addLink(url: texts.text(json, member.start, member.end, hasEscapes: member.hasEscapes))
     }
 
-    /// Reads the text as an array or object of links.
-    /// - Returns: false if the text is neither, or continues after the closing bracket.
+    /// Parses a text as an array or object of links.
+    /// - Returns: `false` if the text is neither, or if something follows the closing bracket.
     private mutating func isEmbedded(_ json: JSONScanner, from start: Int) -> Bool {
         let position = json.skipSpace(start)
         do throws(GrammarFault) {
@@ -112,6 +113,7 @@ extension HexReader {
         if member.isRepeated { report("T19", "links") }
     }
 
+    /// Reads an array of links.
     /// - Parameter open: the number of open containers around an element.
     private mutating func array(_ json: JSONScanner, at start: Int, open: Int) throws(GrammarFault) -> Int {
         var position = json.enterArray(at: start)
@@ -129,7 +131,7 @@ extension HexReader {
         return position &+ 1
     }
 
-    /// Reads an element of any kind. Not inlined, to keep the loop for common links small.
+    /// Reads an element of any form. It is not inlined, so that the loop for ordinary links stays small.
     @inline(never)
     private mutating func element(_ json: JSONScanner, at start: Int, open: Int, index: Int) throws(GrammarFault) -> Int {
         switch json.byte(start) {
@@ -153,12 +155,13 @@ extension HexReader {
         }
     }
 
-    /// The position of a member's name in a map of links.
+    /// The position of the name of a member that maps a path to a link (rule T17).
     private struct PathName {
         let start: Int
         let token: StringToken
     }
 
+    /// Reads an object that maps paths to links (rule T17).
     /// - Parameter open: the number of open containers around a member's value.
     private mutating func map(_ json: JSONScanner, at start: Int, open: Int) throws(GrammarFault) -> Int {
         var position = try json.enterObject(at: start)
@@ -186,8 +189,9 @@ extension HexReader {
         return position &+ 1
     }
 
-    /// Fast path for a link as most senders write it: three members in this order, without white space, with a known service.
-    /// - Returns: the position after the `}`; `nil`, with nothing read, for other links.
+    /// Reads a link in the form that most senders write: three members in a fixed order, without white space, with a known service. A fast
+    /// path.
+    /// - Returns: the position after the `}`; `nil` for any other link, of which nothing was read.
     @inline(__always)
     private mutating func usualLink(_ json: JSONScanner, at start: Int) throws(GrammarFault) -> Int? {
         guard let urlStart = json.text(of: #"{"url":""#, at: start) else { return nil }
@@ -212,9 +216,9 @@ extension HexReader {
         var extra = TextSlice.empty
     }
 
-    /// - Parameters:
+    /// Reads a link.
     ///   - open: the number of open containers around a member's value.
-    ///   - path: the name that replaces a missing description (T17).
+    ///   - path: the name of the member in a map of links; it replaces a missing description (rule T17).
     @inline(never)
     private mutating func link(
         _ json: JSONScanner, at start: Int, open: Int, index: Int, path: PathName?
@@ -224,7 +228,7 @@ extension HexReader {
         var fileName: Int?
         var type: Int?
         var position = try json.enterObject(at: start)
-        // Fast path for common members in common order; the loop reads all others.
+        // Fast path for the usual members in the usual order. The loop below reads all others.
         try texts.read(json, usual: #""url":"#, at: &position, into: &link.url)
         try texts.read(json, usual: #""linkDescription":"#, at: &position, into: &link.linkDescription)
         try texts.read(json, usual: #""service":"#, at: &position, into: &link.service)
@@ -287,9 +291,9 @@ extension HexReader {
 // MARK: - Services
 
 extension JSONScanner {
-    /// Recognizes a known service in its canonical spelling, without branches.
+    /// Recognises the name of a known service in its canonical spelling, without branches.
     /// - Parameter start: the position after the opening quote.
-    /// - Returns: the position of the closing quote; `nil` for other texts.
+    /// - Returns: the position of the closing quote; `nil` for any other text.
     @inline(__always)
     fileprivate func spelledService(from start: Int) -> Int? {
         guard start &+ 12 <= end else { return nil }
@@ -304,14 +308,13 @@ extension JSONScanner {
         return length == 0 ? nil : start &+ length
     }
 
-    /// Returns 1 if the word is zero, otherwise 0. Computed without a comparison, which the compiler would turn into an unpredictable
-    /// branch.
+    /// Returns 1 if the word is 0, otherwise 0. It uses no comparison, because the compiler would make an unpredictable branch of it.
     @inline(__always)
     private static func isZero(_ word: UInt64) -> Int { Int(truncatingIfNeeded: ~(word | (0 &- word)) >> 63) }
 }
 
 extension HexReader {
-    /// The slice of a service's name (T13): canonical spelling for known services, other texts unchanged.
+    /// Returns the slice for the name of a service (rule T13). The name of a known service is changed to its canonical spelling.
     @inline(__always)
     private mutating func known(_ service: Text, _ json: JSONScanner, _ index: Int) -> TextSlice {
         switch service.slice.count {
@@ -339,7 +342,7 @@ extension HexReader {
         return spelled(match)
     }
 
-    /// The name of a known service in the arena.
+    /// Returns the slice of the arena with the name of a known service.
     private mutating func spelled(_ service: Service) -> TextSlice {
         switch service {
         case .unknown: texts.known(service, &services.unknown)

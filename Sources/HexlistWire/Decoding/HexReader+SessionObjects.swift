@@ -1,11 +1,11 @@
 import HexlistJSON
 import HexlistModel
 
-// The objects of Hello, Ack and Pair. They are small and rare, so they are parsed into values. As in hexes, members may have any order,
-// unknown ones are ignored, and the last member of a repeated name is used.
+// The objects of Hello, Ack and Pair are small and rare, so they are parsed into values. As in hexes, the members may have any order,
+// unknown members are ignored, and the last member of a repeated name is used.
 
-/// Maximum number of refusals that are read from a receipt; no window is larger. If a receipt has more, one refusal with an invalid number
-/// is added, which ends the session.
+/// Maximum number of refusals that are read from a receipt. No window is larger. For a receipt with more refusals, one with an invalid
+/// number is added, so that the session ends.
 private let maximumRejected = ProtocolLimits.windowFramesRange.upperBound
 
 private enum HelloMember: String, CaseIterable { case uuid, name, boot, protocols, features, maxFrameBytes, window, card }
@@ -14,8 +14,9 @@ private enum RejectionMember: String, CaseIterable { case sequence, code, messag
 private enum PairingMember: String, CaseIterable { case step, commitment, nonce, message }
 
 extension HexReader {
+    /// Reads the object of a Hello.
     /// - Parameter open: the number of open containers around the object.
-    /// - Returns: the position after it.
+    /// - Returns: the position after the object.
     mutating func hello(_ json: JSONScanner, at start: Int, open: Int) throws(GrammarFault) -> Int {
         var uuid = Text()
         var name = Text()
@@ -57,13 +58,13 @@ extension HexReader {
         hello.uuid = texts.withBytes(of: uuid.slice, in: json) { UUIDBytes(text: $0) }.map { PeerID($0) }
         hello.name = texts.string(name.slice, in: json, bytes: ProtocolLimits.nameBytes)
         hello.boot = BootNonce(texts.string(boot.slice, in: json, bytes: ProtocolLimits.wordBytes))
-        // A card of another length is ignored. The text is bounded, because a session keeps its peer's Hello.
+        // A card of another length is ignored. This bounds the memory, because a session stores the Hello of its peer.
         if card.slice.count == ProtocolLimits.cardTextBytes { hello.card = texts.string(card.slice, in: json) }
         object = .hello(hello)
         return end
     }
 
-    /// Reads a receipt. If a member cannot be read, `through` or the refused number is set to -1. This value is invalid, so the session
+    /// Reads the object of an Ack. If a member is invalid, `through` or the sequence number of the refusal is set to -1. The session then
     /// ends with `receiptFault`.
     mutating func receipt(_ json: JSONScanner, at start: Int, open: Int) throws(GrammarFault) -> Int {
         var status = Text()
@@ -89,13 +90,14 @@ extension HexReader {
         receipt.status = named(status, json)
         let id = texts.string(envelope.slice, in: json, bytes: ProtocolLimits.wordBytes)
         receipt.envelope = id.isEmpty ? nil : id
-        // The hex that was received first cannot itself be a duplicate.
+        // The first result of a hex cannot be `duplicate`.
         receipt.of = named(of, json).flatMap { $0 == .duplicate ? nil : $0 }
         object = .receipt(receipt)
         return end
     }
 
-    /// - Returns: the refused numbers; empty if the member is missing.
+    /// Reads the refusals of a receipt.
+    /// - Returns: the refusals, none if the member is missing; and the position after the value.
     private mutating func rejected(_ json: JSONScanner, at start: Int, open: Int) throws(GrammarFault) -> ([HexRejection], Int) {
         let unreadable = HexRejection(sequence: -1, code: .internal)
         guard json.byte(start) == UInt8(ascii: "[") else {
@@ -146,7 +148,7 @@ extension HexReader {
             rejection.code = known
             if !known.isTemporary { rejection.retryAfter = nil }
         } else {
-            // A code of a newer version is treated as `internal`, which is temporary; the message gets its name.
+            // A code of a newer version is read as `internal`, which is temporary. The code's name is put before the message.
             let name = texts.string(code.slice, in: json, bytes: ProtocolLimits.wordBytes)
             let description = rejection.message.isEmpty ? name : "\(name): \(rejection.message)"
             rejection.message = PeerName.cut(description, bytes: ProtocolLimits.messageBytes)
@@ -179,7 +181,8 @@ extension HexReader {
 
     // MARK: - Iteration
 
-    /// Calls `read` for each member (`nil` if unknown) with the position of its value. `read` returns the position after the value.
+    /// Calls `read` for each member of an object, with the position of its value. The member is `nil` if it is unknown. `read` returns the
+    /// position after the value.
     private mutating func members<Member: RawRepresentable<String> & CaseIterable>(
         _ json: JSONScanner, at start: Int, _ read: (inout HexReader, Member?, _ position: Int) throws(GrammarFault) -> Int
     ) throws(GrammarFault) -> Int {
@@ -200,7 +203,8 @@ extension HexReader {
         texts.withBytes(of: text.slice, in: json) { Name(utf8: $0) }
     }
 
-    /// The values that `element` returns for the elements of an array, without `nil`; `nil` if the JSON value is not an array.
+    /// Calls `element` for each element of an array.
+    /// - Returns: the results that are not `nil`, or `nil` if the value is not an array; and the position after the value.
     private func elements<Element>(
         _ json: JSONScanner, at start: Int, open: Int, _ element: (JSONScanner, Int, Int) -> Element?
     ) throws(GrammarFault) -> ([Element]?, Int) {
@@ -221,7 +225,7 @@ extension HexReader {
 }
 
 extension JSONScanner {
-    /// The integer at a position, clamped to 64 bits; `nil` for other values.
+    /// Returns the integer at a position, clamped to 64 bits; `nil` if the value is not a number.
     fileprivate func integer(at start: Int, _ stop: Int) -> Int64? {
         switch byte(start) {
         case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"): integer(start, stop)
@@ -233,12 +237,12 @@ extension JSONScanner {
         integer(at: start, stop).map { HexReader.clamped($0, to: range) } ?? value
     }
 
-    /// The sequence number at a position; -1 if it is invalid.
+    /// Returns the sequence number at a position; -1 if it is invalid.
     fileprivate func number(at start: Int, _ stop: Int) -> Int64 {
         integer(at: start, stop).flatMap { $0 >= 0 && $0 < .max ? $0 : nil } ?? -1
     }
 
-    /// The string at a position; `nil` for other values, and if it is longer than `ProtocolLimits.wordBytes`.
+    /// Returns the string at a position; `nil` if the value is not a string, or is longer than `ProtocolLimits.wordBytes`.
     fileprivate func plainString(_ start: Int, _ stop: Int) -> String? {
         guard byte(start) == UInt8(ascii: "\""), stop - start - 2 <= ProtocolLimits.wordBytes else { return nil }
         var text: [UInt8] = []

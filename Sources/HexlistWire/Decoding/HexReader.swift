@@ -6,7 +6,7 @@ enum LimitViolation {
     case links
     case children
     case levels
-    /// A text is too long. The value is the path of its member.
+    /// A text is too long. The value is the path of its member, such as `links[0].url`.
     case text(String)
 
     var code: RefusalCode {
@@ -26,10 +26,10 @@ enum LimitViolation {
     }
 }
 
-/// Parses a HexJM into slices of its bytes: one pass for the hex, and one for each level of inner hexes (`HexReader+Children`).
+/// Parses a HexJM into slices of its bytes. It takes one pass for the hex, and one for each level of inner hexes (`HexReader+Children`).
 ///
-/// Members may come in any order and be repeated. Each is parsed at its position and the last one is used (T19), so a repeated member costs
-/// only its own bytes.
+/// Members may have any order and may be repeated. Each one is parsed where it is found, and the last one of a name is used (rule T19). A
+/// repeated member therefore costs only the reading of its own bytes.
 struct HexReader {
     var texts = TextReader()
     var unknown = UnknownMembers()
@@ -41,10 +41,10 @@ struct HexReader {
     var members = WrapperMembers()
     /// The object of a Hello, Ack or Pair.
     var object: WrapperObject?
-    /// The unescaped string that contains the object, if `jmObject` is a string with escapes (T5).
+    /// The string that contains the object, without escapes, if `jmObject` is a string with escapes (rule T5); otherwise `nil`.
     var text: [UInt8]?
 
-    // The hex that was read last. Its texts are slices of the bytes or of the arena.
+    // The hex that was read last. Its texts are slices of the frame's bytes or of `TextReader.arena`.
     var senderUUID: TextSlice = .empty
     var senderName: TextSlice = .empty
     var hexDescription: TextSlice = .empty
@@ -52,21 +52,23 @@ struct HexReader {
     var links: [LinkContent] = []
     var extra: TextSlice = .empty
     var violation: LimitViolation?
-    /// The inner hexes, as in `HexContent.children`. In `links`, the first `ownLinks` belong to the top hex, the others to inner hexes.
+    /// The inner hexes, as in `HexContent.children`.
     var children: [ChildContent] = []
     var childPositions: [ChildPosition] = []
+    /// The number of links that belong to the outermost hex. They come first in `links`; the others belong to inner hexes.
     var ownLinks = 0
-    /// The inner hex that is being read; `nil` for the top hex.
+    /// The index of the inner hex that is being read; `nil` for the outermost hex.
     var current: Int?
-    /// The number of links and the violation before the current hex was read. `clearLinks` restores them.
+    /// The number of links before the current hex was read, to which `clearLinks` returns.
     var linkMark = 0
+    /// The value of `violation` before the current hex was read, to which `clearLinks` returns.
     var violationMark: LimitViolation?
-    /// The `packageUUID` of a link package (T14), if it is valid as a message ID.
+    /// The `packageUUID` of a link package (rule T14), if it is a valid message ID.
     var packageUUID: MessageID?
-    /// The `key` of a hex of the local API.
+    /// The `key` of a hex in the local API; `nil` if there is none.
     var key: TextSlice?
 
-    /// Names of known services in the arena, so that each is stored only once per hex.
+    /// The slices with names of known services, so that each name is stored only once per hex.
     var services = KnownServices()
     let linkLimit = ProtocolLimits.links
     let textLimit = ProtocolLimits.stringBytes
@@ -105,8 +107,8 @@ struct HexReader {
         violation = violationMark
     }
 
-    /// Creates the content of the hex. Links are moved, everything else is copied.
-    /// - Parameter frame: the bytes the hex was read from.
+    /// Creates the content of the hex. The links are moved; all other parts are copied.
+    /// - Parameter frame: the bytes from which the hex was read.
     @inline(__always)
     mutating func content(frame: [UInt8]) -> HexContent {
         var content = HexContent()
@@ -114,8 +116,8 @@ struct HexReader {
         return content
     }
 
-    /// Fills the content in place. Not inlined, because otherwise the compiler would copy the value once more, with a retain and release of
-    /// each part.
+    /// Sets the parts of the content in place. The function is not inlined: otherwise the compiler would copy the value once more, with a
+    /// retain and a release of each part.
     @inline(never)
     private mutating func fill(_ content: inout HexContent, _ frame: [UInt8]) {
         content.frame = frame
@@ -159,14 +161,15 @@ struct OpenHex {
     var older = OlderNames()
     var extra = TextSlice.empty
 
-    /// Bytes of the hex's longest text, without those of links and inner hexes.
+    /// The bytes of the longest text of the hex. Texts of links and inner hexes are not included.
     @inline(__always)
     var longestText: Int {
         max(max(senderUUID.slice.count, senderName.slice.count), max(hexDescription.slice.count, hexColor.slice.count))
     }
 }
 
-/// The members with older or local names. Each value is the index among the unknown members of the last member with that name.
+/// The members with names of older versions or of the local API. Each value is the index, among the unknown members, of the last member
+/// with this name.
 struct OlderNames {
     var description: Int?
     var color: Int?
@@ -175,9 +178,11 @@ struct OlderNames {
 }
 
 extension HexReader {
+    /// Reads a hex, with its inner hexes.
     /// - Parameters:
     ///   - start: the position of the `{`.
-    ///   - open: the number of containers open around the object.
+    ///   - start: the position of the `{`.
+    ///   - open: the number of open containers around the object.
     /// - Returns: the position after the `}`.
     mutating func object(
         _ json: JSONScanner, at start: Int, open: Int, dialect: HexMember.Dialect = .wire
@@ -194,7 +199,7 @@ extension HexReader {
         return end
     }
 
-    /// Reads the members of a hex. For `children`, only the grammar is validated; the inner hexes are read later.
+    /// Reads the members of a hex. The value of `children` is only checked for valid syntax; the inner hexes are read later.
     /// - Returns: the position after the `}`.
     @inline(__always)
     mutating func members(
@@ -203,7 +208,7 @@ extension HexReader {
         let repairMark = repairs.count
         let mark = unknown.mark
         var position = try json.enterObject(at: start)
-        // Fast path for common members in common order; the loop reads all others.
+        // Fast path for the usual members in the usual order. The loop below reads all others.
         try texts.read(json, usual: #""senderUUID":"#, at: &position, into: &hex.senderUUID)
         try texts.read(json, usual: #""senderName":"#, at: &position, into: &hex.senderName)
         try texts.read(json, usual: #""hexDescription":"#, at: &position, into: &hex.hexDescription)
@@ -279,7 +284,7 @@ extension HexReader {
         violation = texts.first { $0.0.slice.count > textLimit }.map { .text(prefix + $0.1) }
     }
 
-    /// Parses a message ID (T21); `nil` if the slice is not a UUID, or is the nil or max UUID.
+    /// Parses a message ID (rule T21); `nil` if the text is not a UUID, or is the UUID of only zeros or only ones.
     @inline(__always)
     func messageID(_ slice: TextSlice, _ json: JSONScanner) -> MessageID? {
         guard slice.count == 36, let uuid = texts.withBytes(of: slice, in: json, { UUIDBytes(text: $0) }),
@@ -292,7 +297,7 @@ extension HexReader {
 // MARK: - Unknown members
 
 extension HexReader {
-    /// Keeps an unknown member unchanged (T1).
+    /// Records an unknown member, which is kept unchanged (rule T1).
     /// - Returns: the position after its value.
     mutating func keep(
         _ json: JSONScanner, _ name: Int, _ token: StringToken, at value: Int, open: Int
@@ -302,8 +307,9 @@ extension HexReader {
         return end
     }
 
-    /// Keeps a member with an older or local name, whose value replaces a missing member.
-    /// - Parameter index: the index among the unknown members of the last member with this name.
+    /// Records a member with a name of an older version or of the local API. Its value is used if the member with the usual name is
+    /// missing.
+    /// - Parameter index: set to the index of the member among the unknown members.
     mutating func keep(
         _ json: JSONScanner, _ name: Int, _ token: StringToken, at value: Int, open: Int, insteadOf index: inout Int?
     ) throws(GrammarFault) -> Int {
@@ -313,23 +319,23 @@ extension HexReader {
         return end
     }
 
-    /// Sets `text` to the value of the unknown member at `index`, unless the value is `null`.
+    /// Uses the value of the unknown member at `index` for `text`, unless the value is `null`. The member is then no longer kept.
     /// - Returns: whether the value was used.
     mutating func takeOlder(_ index: Int?, _ json: JSONScanner, _ open: Int, into text: inout Text) -> Bool {
         guard let index else { return false }
         let value = unknown.members[index].value.lowerBound
         guard json.byte(value) != UInt8(ascii: "n") else { return false }
-        // The value was validated before, so reading it does not throw.
+        // The value was validated before, so reading it cannot fail.
         guard (try? texts.read(json, at: value, open: open, into: &text)) != nil else { return false }
         unknown.drop(index)
         return true
     }
 
-    /// Appends the unknown members of an object, as a JSON object, to the arena.
-    /// - Parameter path: returns the path of a member, given its name.
+    /// Appends the unknown members of an object to the arena, as a JSON object.
+    /// - Parameter path: returns the path of a member with the given name.
     mutating func close(from mark: Int, _ json: JSONScanner, path: (String) -> String) -> TextSlice {
         if reportsRepairs {
-            // A repeated name is reported once for each overridden member.
+            // A repeated name is reported for each member that a later one replaces.
             var repeated: [UnknownMember] = []
             let range = unknown.close(from: mark, in: json, appendingTo: &texts.arena) { repeated.append($0) }
             let kept = unknown.members[mark...].filter(\.isKept)

@@ -3,9 +3,9 @@ import HexlistJSON
 /// A member of a DataSendWrapper by its name.
 enum WrapperMember {
     case versionID, operationType, message, jmObjectType, jmObject, messageID, sequence
-    /// Older names of `versionID` (T11).
+    /// Older names of `versionID` (rule T11).
     case version, versionType
-    /// The links of a link package without a wrapper (T14); otherwise an unknown member.
+    /// The links of a link package without a wrapper (rule T14). In a wrapper it is an unknown member.
     case links
     case unknown
 
@@ -27,21 +27,21 @@ enum WrapperMember {
 /// A member of a HexJM by its name.
 enum HexMember {
     case senderUUID, senderName, hexDescription, hexColor, links, children
-    /// Names of the local API: `description` and `color`, as in its output, and `key`, which is not sent.
+    /// Names in the local API: `description` and `color` instead of the names on the network, and `key`, which is not sent.
     case localDescription, localColor, key
-    /// The `packageUUID` of a link package without a wrapper (T14).
+    /// The `packageUUID` of a link package without a wrapper (rule T14).
     case packageUUID
     case unknown
 
-    /// The set of accepted member names.
+    /// The accepted set of member names.
     enum Dialect {
         /// A HexJM.
         case wire
         /// A HexJM with the additional names of the local API.
         case local
-        /// A hex nested in a `local` hex. It has no `key`.
+        /// A hex inside a `local` hex. It has no `key`.
         case localChild
-        /// A link package of the oldest app version (T14).
+        /// A link package as the oldest version of the app sent it (rule T14).
         case package
     }
 
@@ -76,7 +76,7 @@ enum HexMember {
 /// A member of a LinkJM by its name.
 enum LinkMember {
     case url, linkDescription, service
-    /// Older names of `linkDescription` and `service` (T12).
+    /// Older names of `linkDescription` and `service` (rule T12).
     case fileName, type
     case unknown
 
@@ -94,7 +94,7 @@ enum LinkMember {
 }
 
 extension UnsafeRawBufferPointer {
-    /// Whether the bytes equal a name, ignoring the case of ASCII letters.
+    /// Whether the bytes are equal to a name, ignoring the case of ASCII letters.
     func matches(_ name: String) -> Bool {
         var index = 0
         for byte in name.utf8 {

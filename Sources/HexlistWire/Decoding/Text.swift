@@ -1,7 +1,7 @@
 import HexlistJSON
 import HexlistModel
 
-/// The text of a member, and the form it was read from.
+/// A text that was read as the value of a member, and the form that the value had.
 struct Text {
     enum Form: UInt8 {
         /// The member is missing.
@@ -9,11 +9,11 @@ struct Text {
         case null
         /// A string.
         case plain
-        /// A string with characters replaced by T20.
+        /// A string in which characters were replaced (rule T20).
         case repaired
-        /// A number or boolean, as its source text (T3).
+        /// A number or boolean, as its source text (rule T3).
         case scalar
-        /// An object or array, read as the default value (T4).
+        /// An object or array. It is replaced by the default value (rule T4).
         case structure
 
         /// The rule of tolerant decoding that was applied; `nil` if none.
@@ -30,30 +30,30 @@ struct Text {
 
     var slice: TextSlice = .empty
     var form: Form = .absent
-    /// Whether an earlier member of the same name was overridden (T19).
+    /// Whether an earlier member of the same name was replaced (rule T19).
     var isRepeated = false
 
-    /// Whether the member counts as missing (T2).
+    /// Whether the member counts as missing (rule T2).
     var isMissing: Bool { form == .absent || form == .null }
-    /// Whether a type name counts as missing because it is empty or of a wrong type.
+    /// Whether the name of a type counts as missing, because it is empty or not a text.
     var isMissingName: Bool { slice.isEmpty }
 }
 
-/// Reads texts as slices of the bytes; only texts with escapes are copied into the arena.
+/// Reads texts as slices of the frame's bytes. Only texts with escapes are copied, into the arena.
 struct TextReader {
-    /// Unescaped texts. Bounded by the input, because a text is never longer than its escaped form.
+    /// The texts with escapes, after unescaping. The size of the input bounds it, because unescaping never makes a text longer.
     var arena: [UInt8] = []
 
     mutating func begin() {
         guard !arena.isEmpty else { return }
-        // Keeps the buffer for the next frame, unless a hostile frame made it large.
+        // The buffer is kept for the next frame, unless a hostile frame made it large.
         if arena.capacity > 64 << 10 { arena = [] } else { arena.removeAll(keepingCapacity: true) }
     }
 
-    /// Fast path: reads the member at `position` if it has this name and its value is a string. No effect otherwise.
+    /// Reads the member at `position` if it has this name and its value is a string; otherwise does nothing. A fast path.
     /// - Parameters:
-    ///   - name: as for `JSONScanner.value(of:at:)`.
-    ///   - position: the position of a name's quote or of the `}`; updated to the next one.
+    ///   - name: the name with quotes and colon, such as `"url":` (`JSONScanner.value(of:at:)`).
+    ///   - position: the position of the quote before a name, or of the `}`. Advanced to the next one.
     @inline(__always)
     mutating func read(
         _ json: JSONScanner, usual name: StaticString, at position: inout Int, into text: inout Text
@@ -69,8 +69,8 @@ struct TextReader {
         }
     }
 
-    /// Reads a string that has escapes or non-ASCII characters, or is followed by white space.
-    /// - Returns: the text, and the position of the next name's quote or of the `}`.
+    /// Reads a string that has escapes or non-ASCII characters, or that is followed by white space.
+    /// - Returns: the text, and the position of the quote before the next name, or of the `}`.
     @inline(never)
     private mutating func readRest(_ json: JSONScanner, _ start: Int, plainUntil end: Int) throws(GrammarFault) -> (Text, Int) {
         let token = try json.oddString(from: end)
@@ -78,7 +78,7 @@ struct TextReader {
     }
 
     /// Reads a value of any type as a text.
-    /// - Parameter open: the number of containers open around the value.
+    /// - Parameter open: the number of open containers around the value.
     /// - Returns: the position after the value.
     @inline(__always)
     mutating func read(
@@ -119,7 +119,7 @@ struct TextReader {
         return end
     }
 
-    /// Copies the text of a string with escapes into the arena.
+    /// Appends a string to the arena, without its escapes.
     @inline(never)
     mutating func unescaped(_ json: JSONScanner, _ start: Int, _ stop: Int) -> Text {
         let first = arena.count
@@ -127,7 +127,7 @@ struct TextReader {
         return Text(slice: TextSlice(arena: first..<arena.count), form: wasRepaired ? .repaired : .plain)
     }
 
-    /// Returns the text of a scanned string, with escapes decoded.
+    /// Returns the text of a string that the scanner has found. Escapes are decoded.
     mutating func text(_ json: JSONScanner, _ start: Int, _ stop: Int, hasEscapes: Bool) -> Text {
         hasEscapes ? unescaped(json, start, stop) : Text(slice: json.slice(start, stop), form: .plain)
     }
@@ -145,11 +145,11 @@ struct TextReader {
         withBytes(of: slice, in: json) { String(decoding: $0, as: UTF8.self) }
     }
 
-    /// The longest prefix of whole Unicode scalars that fits into `limit` bytes. The rest is not decoded.
+    /// Returns the longest prefix that fits into `limit` bytes and ends between Unicode scalars. The rest is not decoded.
     func string(_ slice: TextSlice, in json: JSONScanner, bytes limit: Int) -> String {
         withBytes(of: slice, in: json) { bytes in
             guard bytes.count > limit else {
-                // For short texts this takes a third of the time of `String(decoding:as:)`.
+                // For short texts, this takes a third of the time of `String(decoding:as:)`.
                 return String(unsafeUninitializedCapacity: bytes.count) { room in
                     UnsafeMutableRawBufferPointer(room).copyMemory(from: bytes)
                     return bytes.count
@@ -163,7 +163,7 @@ struct TextReader {
 }
 
 extension JSONScanner {
-    /// Calls `body` with a name, which is unescaped into `scratch` if necessary.
+    /// Calls `body` with the name of a member. If the name has escapes, it is first unescaped into `scratch`.
     @inline(__always)
     func withName<Result>(_ start: Int, _ token: StringToken, _ scratch: inout [UInt8], _ body: (NameBytes) -> Result) -> Result {
         guard token.hasEscapes else { return body(NameBytes(start: base + start, count: token.end &- start)) }
@@ -175,7 +175,7 @@ extension JSONScanner {
         _ start: Int, _ token: StringToken, _ scratch: inout [UInt8], _ body: (NameBytes) -> Result
     ) -> Result {
         scratch.removeAll(keepingCapacity: true)
-        // An escaped byte takes at most six bytes, and known names have at most 16 bytes, so a longer text is not a known name.
+        // An escaped byte takes at most six bytes, and known names have at most 16 bytes. A longer text is therefore no known name.
         if token.end &- start <= 6 * 16 { appendName(start, token.end, to: &scratch) }
         return scratch.withUnsafeBytes { bytes in
             body(NameBytes(start: bytes.baseAddress ?? UnsafeRawPointer(base), count: bytes.count))

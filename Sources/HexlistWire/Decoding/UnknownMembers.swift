@@ -1,13 +1,13 @@
 import HexlistJSON
 import HexlistModel
 
-/// The position of a member that is kept unchanged (T1).
+/// The position of a member that this version does not know (rule T1).
 struct UnknownMember {
-    /// The range of the name between the quotes.
+    /// The range of the name, without its quotes.
     var nameStart: UInt32
     var nameEnd: UInt32
     var valueStart: UInt32
-    /// The position after the value; 0 if the member is dropped.
+    /// The position after the value; 0 if the member is not kept.
     var valueEnd: UInt32
     var hasEscapedName: Bool
 
@@ -25,21 +25,21 @@ struct UnknownMember {
     var value: Range<Int> { Int(valueStart)..<Int(valueEnd) }
 }
 
-/// The unknown members of the objects being read. A stack, because objects are nested.
+/// The unknown members of the objects that are being read. It is a stack, because objects are nested.
 ///
-/// Memory is bounded by the frame size: a member takes at least 5 bytes of the frame and 20 bytes here.
+/// The size of the frame bounds its memory: a member takes at least 5 bytes in the frame, and 20 bytes in this stack.
 struct UnknownMembers {
     private(set) var members: [UnknownMember] = []
-    /// Unescaped names, for finding repeated ones.
+    /// The names without escapes, used to find repeated names.
     private var names: [UInt8] = []
 
-    /// The index of the next member to be appended. Taken when an object is opened, it marks the object's first member.
+    /// The index that the next member will have. Read at the beginning of an object, it is the index of the object's first member.
     var mark: Int { members.count }
 
     mutating func removeAll() {
         guard !members.isEmpty else { return }
         members.removeAll(keepingCapacity: true)
-        // A buffer that a hostile frame made large is freed.
+        // A buffer that became large because of a hostile frame is freed.
         if members.capacity > 4_096 || names.capacity > 64 << 10 { self = UnknownMembers() }
     }
 
@@ -48,7 +48,7 @@ struct UnknownMembers {
         return members.count - 1
     }
 
-    /// Drops a member that was used under another name or overridden.
+    /// Marks a member as not kept, because it was used under another name, or a later member replaces it.
     mutating func drop(_ index: Int) {
         guard members.indices.contains(index) else { return }
         members[index].valueEnd = 0
@@ -59,10 +59,10 @@ struct UnknownMembers {
         members.removeSubrange(mark...)
     }
 
-    /// Finishes an object: drops all but the last member of each name (T19) and appends the others as a JSON object, byte for byte. Takes
-    /// linear time.
-    /// - Parameter repeated: called for each overridden member.
-    /// - Returns: the range in `buffer`; empty if no member was kept.
+    /// Ends an object. Of members with the same name, only the last one is kept (rule T19). Appends the kept members as a JSON object, byte
+    /// for byte. Takes linear time.
+    /// - Parameter repeated: called for each member that a later one replaces.
+    /// - Returns: the range of the JSON object in `buffer`; empty if no member is kept.
     mutating func close(
         from mark: Int, in json: JSONScanner, appendingTo buffer: inout [UInt8], repeated: (UnknownMember) -> Void
     ) -> Range<Int> {
@@ -77,7 +77,7 @@ struct UnknownMembers {
     }
 
     private mutating func dropOverridden(from mark: Int, in json: JSONScanner, repeated: (UnknownMember) -> Void) {
-        // Unescapes all names into one buffer, to compare them as bytes.
+        // All names are unescaped into one buffer, so that they can be compared as bytes.
         names.removeAll(keepingCapacity: true)
         var ends: [Int] = []
         ends.reserveCapacity(members.count - mark)
@@ -90,7 +90,7 @@ struct UnknownMembers {
             ends.append(names.count)
         }
         let count = members.count - mark
-        // A hash table with open addressing, at most half full. `Hasher` has a random seed, so peers cannot construct collisions.
+        // A hash table with open addressing, at most half full. `Hasher` uses a random seed, so peers cannot cause collisions.
         var slots = [Int32](repeating: -1, count: max(4, count.nextPowerOf2 * 2))
         let wrap = slots.count - 1
         for index in (0..<count).reversed() where members[mark + index].isKept {

@@ -1,10 +1,10 @@
 import HexlistJSON
 public import HexlistModel
 
-/// A hex of the local API: from an import, a bulk stream, or a request.
+/// A hex that was read from the local API: from an import, a bulk send, or a request.
 public struct LocalHex: Sendable {
     public var content: HexContent
-    /// The caller's key, which makes a repeated import idempotent and is not sent; `nil` if missing or empty.
+    /// The caller's idempotency key, which is not sent to peers; `nil` if it is missing or empty.
     public var key: String?
 
     public init(content: HexContent, key: String? = nil) {
@@ -16,18 +16,17 @@ public struct LocalHex: Sendable {
 /// The tolerant decoder: strict about JSON syntax, tolerant about content. Its rules T1 to T22 are in Docs/Protocol.md, "Tolerant
 /// decoding"; comments refer to them by number.
 ///
-/// Works in one pass without building a JSON tree: texts are slices of the frame. Decoding takes linear time for any input, uses no
-/// recursion, and never allocates memory for a size that is only announced. A decoder keeps only buffers between frames; it is not
-/// thread-safe.
+/// Works in one pass, without a tree of JSON values: texts are slices of the frame. For any input, decoding takes linear time and uses no
+/// recursion. A length that is only announced causes no allocation. Between frames, a decoder keeps only its buffers. Not thread-safe.
 public struct WrapperDecoder: Sendable {
-    /// Maximum bytes of an input, far more than a frame has. A slice stores its offset in 31 bits.
+    /// Maximum bytes of an input. Frames are far smaller. Slices have only 31 bits for their offset.
     static let largestInput = 1 << 28
 
     private static let tooLarge = Refusal(code: .tooLarge, message: "more than \(largestInput) bytes of JSON")
 
     private var reader: HexReader
 
-    /// - Parameter reportsRepairs: whether to fill `DecodedWrapper.repairs`, which takes time.
+    /// - Parameter reportsRepairs: whether `DecodedWrapper.repairs` is filled, which makes decoding slower.
     public init(reportsRepairs: Bool = false) { reader = HexReader(reportsRepairs: reportsRepairs) }
 
     /// Decodes a frame. Never traps or throws.
@@ -51,7 +50,7 @@ public struct WrapperDecoder: Sendable {
         }
     }
 
-    /// Creates the decoded wrapper. Not inlined for the same reason as `HexReader.fill`.
+    /// Creates the decoded wrapper. It is not inlined, for the reason given at `HexReader.fill`.
     @inline(never)
     private mutating func wrapper(_ operation: Operation, _ json: JSONScanner, _ frame: [UInt8]) -> DecodedFrame {
         var wrapper = DecodedWrapper(operation, reader.object(of: operation, frame))
@@ -59,10 +58,11 @@ public struct WrapperDecoder: Sendable {
         return .wrapper(wrapper)
     }
 
-    /// Decodes a HexJM without a wrapper (T1–T4, T12, T13, T15–T20 and the bounds).
+    /// Decodes a HexJM without a wrapper. The bounds and the rules T1–T4, T12, T13 and T15–T20 apply.
     /// - Parameters:
-    ///   - json: an object, possibly with white space and a byte order mark.
-    ///   - acceptsLocalNames: whether `description` and `color` replace missing `hexDescription` and `hexColor`, and `key` is extracted.
+    ///   - json: the bytes of an object. White space and a byte order mark are accepted.
+    ///   - acceptsLocalNames: whether the names of the local API are accepted: `description` and `color` for missing `hexDescription` and
+    ///     `hexColor`, and `key`.
     public mutating func decodeHex(_ json: [UInt8], acceptsLocalNames: Bool) -> Result<LocalHex, Refusal> {
         reader.begin()
         guard json.count <= Self.largestInput else { return .failure(Self.tooLarge) }
@@ -79,7 +79,7 @@ public struct WrapperDecoder: Sendable {
         }
     }
 
-    /// Returns a scanner of the bytes, and the position of the object in them.
+    /// Returns a scanner for the bytes, and the position of the object in them.
     private static func object(in bytes: UnsafeBufferPointer<UInt8>) throws(GrammarFault) -> (JSONScanner, Int) {
         guard let json = JSONScanner(bytes) else { throw GrammarFault(reason: .value, offset: 0, isAtEnd: true) }
         let hasMark = json.byte(0) == 0xEF && json.byte(1) == 0xBB && json.byte(2) == 0xBF
@@ -94,7 +94,7 @@ public struct WrapperDecoder: Sendable {
 extension WrapperDecoder {
     private enum Decision {
         case refused(Refusal)
-        /// The wrapper is accepted, and its object is in the reader.
+        /// The wrapper is accepted. Its object is in the reader.
         case accepted(Operation)
     }
 
@@ -148,7 +148,7 @@ extension WrapperDecoder {
             }
     }
 
-    /// Reads the object into the reader.
+    /// Reads the object of a wrapper. The result is in `reader`.
     /// - Parameter open: the number of open containers around the object.
     /// - Returns: the position after the object.
     private mutating func read(
@@ -163,7 +163,7 @@ extension WrapperDecoder {
         }
     }
 
-    /// Reads an object embedded in a string (T5). The slices of a hex refer to that string.
+    /// Reads an object that is in a string (rule T5). The slices of a hex then refer to this string.
     private mutating func embedded(
         _ operation: Operation, _ start: Int, _ end: Int, _ hasEscapes: Bool, _ json: JSONScanner
     ) -> Decision {
@@ -192,7 +192,7 @@ extension WrapperDecoder {
         }
     }
 
-    /// Reads a hex without a wrapper (T14).
+    /// Reads a hex without a wrapper (rule T14).
     private mutating func package(_ json: JSONScanner, _ start: Int) -> Decision {
         reader.begin()
         do throws(GrammarFault) {
@@ -219,14 +219,14 @@ extension WrapperDecoder {
                 messageID: reader.messageID(json), operation: operation))
     }
 
-    /// The beginning of a peer's text, for a message.
+    /// Returns the beginning of a text of the peer, for use in a message.
     private func excerpt(_ text: Text, _ json: JSONScanner) -> String {
         PeerName.cut(reader.texts.string(text.slice, in: json), bytes: 64)
     }
 }
 
 extension Operation {
-    /// The operation of this name, ignoring the case of ASCII letters (T8).
+    /// Finds the operation with this name, ignoring the case of ASCII letters (rule T8).
     @inline(__always)
     fileprivate init?(matching name: UnsafeRawBufferPointer) {
         if name.equals("Store") {

@@ -1,17 +1,17 @@
 import HexlistJSON
 import HexlistModel
 
-/// The members of a DataSendWrapper; the last one of each name (T19).
+/// The members of a DataSendWrapper. If a name is repeated, the last member is used (rule T19).
 struct WrapperMembers {
     /// The `jmObject` member in any of its forms.
     enum Object {
         case absent
         case null
-        /// An object that was read as a hex, whose content is in the reader.
+        /// An object that was read as a hex. Its content is in the reader.
         case hex(start: Int)
-        /// An object of which only the grammar was validated.
+        /// An object of which only the syntax was validated.
         case object(start: Int)
-        /// A string, the range between its quotes (T5).
+        /// A string (rule T5), given by the range without its quotes.
         case text(start: Int, end: Int, hasEscapes: Bool)
         /// A number, a boolean or an array.
         case other
@@ -31,17 +31,17 @@ struct WrapperMembers {
     var messageID = Text()
     var object = Object.absent
     var sequence: Int64?
-    /// Whether a `sequence` was ignored because its value is invalid (T21).
+    /// Whether a `sequence` was ignored, because its value is invalid (rule T21).
     var hasOddSequence = false
-    /// Whether there is a `links` member that is not `null`, as in a link package (T14).
+    /// Whether there is a member `links` that is not `null`, as in a link package (rule T14).
     var hasLinks = false
-    /// Whether these members were repeated, for reporting. For text members, `Text.isRepeated` has this information.
+    /// Whether these two members were repeated, to be reported as repairs. Text members have `Text.isRepeated` for this.
     var isObjectRepeated = false
     var isSequenceRepeated = false
-    /// Members with older names of `versionID` (T11), by their index among the unknown members.
+    /// The members with older names of `versionID` (rule T11): their indices among the unknown members.
     var version: Int?
     var versionType: Int?
-    /// Whether the frame has no wrapper (T14).
+    /// Whether the frame is a link package without a wrapper (rule T14).
     var isPackage = false
 
     func violation(over limit: Int) -> LimitViolation? {
@@ -52,13 +52,13 @@ struct WrapperMembers {
 }
 
 extension HexReader {
-    /// Reads a frame: validates its grammar up to the last byte, and reads a `jmObject` that may be a hex.
+    /// Reads a frame. Its syntax is validated up to the last byte. The value of `jmObject` is read if it may be a hex.
     /// - Parameter start: the position of the `{`.
     mutating func wrapper(_ json: JSONScanner, at start: Int) throws(GrammarFault) {
         var version: Int?
         var versionType: Int?
         var position = try json.enterObject(at: start)
-        // Fast path for common members in common order; the loop reads all others.
+        // Fast path for the usual members in the usual order. The loop below reads all others.
         try texts.read(json, usual: #""versionID":"#, at: &position, into: &members.versionID)
         try texts.read(json, usual: #""operationType":"#, at: &position, into: &members.operationType)
         try texts.read(json, usual: #""jmObjectType":"#, at: &position, into: &members.jmObjectType)
@@ -112,7 +112,8 @@ extension HexReader {
         }
         switch json.byte(start) {
         case UInt8(ascii: "{"):
-            // `operationType` may follow later. Until it is known, the object is read as a hex, because most frames are Stores.
+            // The member `operationType` may follow later. As long as it is unknown, the object is read as a hex, because most frames are
+            // Stores.
             guard mayBeStore(members.operationType, json) else {
                 members.object = .object(start: start)
                 return try json.skipValue(at: start, open: 1)
@@ -129,7 +130,7 @@ extension HexReader {
         return try json.skipValue(at: start, open: 1)
     }
 
-    @inline(__always)  // a call would copy the whole reader; the same applies to other functions with this attribute
+    @inline(__always)  // otherwise the call would copy the whole reader; likewise for the other functions
     private func mayBeStore(_ operationType: Text, _ json: JSONScanner) -> Bool {
         operationType.isMissingName
             || texts.withBytes(of: operationType.slice, in: json) { $0.equals("Store") || $0.matches(Operation.store.rawValue) }
@@ -139,7 +140,7 @@ extension HexReader {
 // MARK: The decoded wrapper
 
 extension HexReader {
-    /// The object of an accepted wrapper.
+    /// Returns the object of an accepted wrapper.
     @inline(__always)
     mutating func object(of operation: Operation, _ frame: [UInt8]) -> WrapperObject {
         guard operation == .store else { return object ?? .none }
@@ -147,7 +148,7 @@ extension HexReader {
         return .hex(content(frame: frame))
     }
 
-    /// Fills the other members of an accepted wrapper. Not inlined for the same reason as `HexReader.fill`.
+    /// Sets the other members of an accepted wrapper. It is not inlined, for the reason given at `HexReader.fill`.
     @inline(never)
     mutating func fill(_ wrapper: inout DecodedWrapper, _ json: JSONScanner) {
         if reportsRepairs { reportRepairs(wrapper.operation, json) }
@@ -156,7 +157,7 @@ extension HexReader {
         }
         switch members.message.form {
         case .plain, .repaired, .scalar:
-            // Tokens are compared and returned unchanged, so they are not truncated.
+            // Tokens are compared and sent back unchanged, so they are not truncated.
             let limit = wrapper.operation.hasToken ? textLimit : ProtocolLimits.messageBytes
             wrapper.message = texts.string(members.message.slice, in: json, bytes: limit)
         case .absent, .null, .structure: break
@@ -167,7 +168,7 @@ extension HexReader {
         if reportsRepairs { wrapper.repairs = repairs }
     }
 
-    /// The wrapper's message ID, or that of a link package.
+    /// The message ID of the wrapper, or of a link package.
     @inline(__always)
     func messageID(_ json: JSONScanner) -> MessageID? { packageUUID ?? messageID(members.messageID.slice, json) }
 
@@ -179,7 +180,7 @@ extension HexReader {
         }
     }
 
-    /// Unknown members of the wrapper as a JSON object.
+    /// Returns the unknown members of the wrapper as a JSON object.
     private mutating func closeWrapper(_ json: JSONScanner) -> [UInt8] {
         let first = texts.arena.count
         _ = close(from: 0, json) { $0 }

@@ -1,10 +1,10 @@
 import HexlistJSON
 import HexlistModel
 
-/// The output and input of `hexlist frame`.
+/// The output and the input of the command `hexlist frame`.
 public enum FrameJSON {
-    /// Describes a frame as a JSON object on one line, which can be displayed on a terminal. Unknown members are shown as received, except
-    /// for unsafe characters (`JSONText.makePrintable`).
+    /// Describes a frame as a JSON object on one line, which is safe to display on a terminal. Unknown members are shown as received, with
+    /// unsafe characters escaped (`JSONText.makePrintable`).
     public static func json(_ frame: DecodedFrame) -> [UInt8] {
         var json = JSONWriter()
         switch frame {
@@ -19,8 +19,8 @@ public enum FrameJSON {
         return json.bytes
     }
 
-    /// Encodes a frame (length and body) from a wrapper that is decoded tolerantly.
-    /// - Returns: the canonical frame: known members with their current names and forms, unknown ones unchanged.
+    /// Encodes a frame, with its length, from the JSON of a wrapper. The JSON is decoded tolerantly.
+    /// - Returns: the frame in canonical form: known members have their present names and forms, unknown members are unchanged.
     public static func frame(fromJSON text: [UInt8]) -> Result<[UInt8], Refusal> {
         var decoder = WrapperDecoder()
         switch decoder.decode(text) {
@@ -71,7 +71,7 @@ extension JSONWriter {
         self.hex(hex.senderUUID, hex.senderName, hex.hexDescription, hex.hexColor, of: hex, nil)
     }
 
-    /// Writes a hex and its descendants. Recursive, at most `ProtocolLimits.levels` deep.
+    /// Writes a hex with all inner hexes. Recursive, at most `ProtocolLimits.levels` deep.
     private mutating func hex(
         _ senderUUID: TextSlice, _ senderName: TextSlice, _ description: TextSlice, _ color: TextSlice, of hex: HexContent, _ child: Int?
     ) {

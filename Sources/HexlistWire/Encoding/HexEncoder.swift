@@ -3,13 +3,14 @@ public import HexlistModel
 
 /// Encodes a hex as a HexJM.
 public enum HexEncoder {
-    /// Nesting depth of a hex's members in a wrapper.
+    /// The nesting depth that the members of a hex have in a wrapper.
     private static let hexLevel = 2
 
-    /// Returns the hex as a JSON object: known members, then unknown ones byte for byte (T1). `children` is only written if there are any.
+    /// Returns the hex as a JSON object: known members first, then unknown ones byte for byte (rule T1). `children` is written only if the
+    /// hex contains hexes.
     ///
-    /// Omits an unknown member if this version knows its name by now, or if it would exceed the nesting limit. The latter is possible for a
-    /// member received in a string (T5, T18), where nesting is counted separately.
+    /// An unknown member is omitted if this version knows its name by now, or if it would exceed the nesting limit. The latter happens if
+    /// the member was received in a string (rules T5 and T18), where nesting is counted from 0.
     public static func encode(_ hex: HexContent) -> [UInt8] {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(hex.byteCount + 128 + hex.allLinkCount * 48 + hex.children.count * 96)
@@ -18,7 +19,7 @@ public enum HexEncoder {
     }
 
     /// Appends the encoded hex.
-    /// - Parameter senders: replaces the sender members of the hex (`senders(uuid:name:)`).
+    /// - Parameter senders: replaces the hex's members for the sender. It is a result of `senders(uuid:name:)`.
     public static func append(_ hex: HexContent, senders: [UInt8]? = nil, to bytes: inout [UInt8]) {
         JSONWriter.append(to: &bytes) { json in
             let top = Node(hex)
@@ -31,7 +32,7 @@ public enum HexEncoder {
         }
     }
 
-    /// The beginning of an encoded hex: the opening brace and the two sender members.
+    /// The beginning of an encoded hex: the opening brace, and the two members for the sender.
     public static func senders(uuid: String, name: String) -> [UInt8] {
         var json = JSONWriter(wireCapacity: 96)
         json.raw(#"{"senderUUID":"#)
@@ -41,7 +42,7 @@ public enum HexEncoder {
         return json.bytes
     }
 
-    /// The top hex or an inner hex.
+    /// The outermost hex or an inner hex.
     private struct Node {
         var senderUUID, senderName, hexDescription, hexColor, extra: TextSlice
         var links: ArraySlice<LinkContent>
@@ -58,7 +59,7 @@ public enum HexEncoder {
         }
     }
 
-    /// Writes the children of a hex with their descendants, and closes it.
+    /// Writes the inner hexes of a hex, with all hexes inside them, and the end of the hex.
     private static func appendChildren(of top: Node, _ hex: HexContent, to json: inout JSONWriter) {
         var open = [(node: top, next: top.children.lowerBound)]
         while let (node, next) = open.last {
@@ -77,10 +78,10 @@ public enum HexEncoder {
         }
     }
 
-    /// Writes a hex up to its links.
+    /// Writes the beginning of a hex, up to and including its links.
     /// - Parameters:
-    ///   - senders: replaces the sender members of the hex.
-    ///   - level: nesting depth of the hex's members.
+    ///   - senders: replaces the hex's members for the sender.
+    ///   - level: the nesting depth of the hex's members.
     @inline(__always)
     private static func begin(_ node: Node, _ senders: [UInt8]?, of hex: HexContent, level: Int, to json: inout JSONWriter) {
         if let senders {
@@ -118,8 +119,8 @@ public enum HexEncoder {
         json.raw("]")
     }
 
-    /// Copies a link from its original JSON if that is already in canonical form, as it is from most senders.
-    /// - Returns: false, with nothing written, if it is not.
+    /// Copies a link from the JSON in which it was received, if it is in canonical form there. Most senders write this form.
+    /// - Returns: `false` if it is not in canonical form. Nothing was written then.
     @inline(__always)
     private static func appendAsRead(_ link: LinkContent, from frame: UnsafeBufferPointer<UInt8>, to json: inout JSONWriter) -> Bool {
         guard link.extra.isEmpty, !link.url.isInArena, !link.linkDescription.isInArena, !link.service.isInArena,
@@ -134,7 +135,7 @@ public enum HexEncoder {
         let start = link.url.offset - beforeURL.utf8CodeUnitCount
         let end = link.service.offset + link.service.count + 2
         guard start >= 0, end <= frame.count,
-            // URL, description and service are in this order with fixed distances, so all compared bytes are between `start` and `end`.
+            // URL, description and service have this order and fixed distances. All compared bytes are therefore between `start` and `end`.
             link.linkDescription.offset == link.url.offset + link.url.count + beforeDescription.utf8CodeUnitCount,
             link.service.offset == link.linkDescription.offset + link.linkDescription.count + beforeService.utf8CodeUnitCount,
             isThere(beforeURL, before: link.url.offset), isThere(beforeDescription, before: link.linkDescription.offset),
@@ -145,12 +146,12 @@ public enum HexEncoder {
         return true
     }
 
-    /// Writes the unknown members of a hex, and closes it.
+    /// Writes the unknown members of a hex, and the end of the hex.
     private static func finish(_ node: Node, of hex: HexContent, level: Int, to json: inout JSONWriter) {
         appendExtra(node.extra, of: hex, level: level, to: &json) {
             switch HexMember($0, .wire) {
             case .senderUUID, .senderName, .hexDescription, .hexColor, .links: false
-            // An unknown `children` member: its value is not an array, or it was received by an older version.
+            // A member `children` is unknown if its value is not an array, or if an older version received it.
             case .children: node.children.isEmpty
             case .unknown, .localDescription, .localColor, .key, .packageUUID: true
             }
@@ -172,13 +173,13 @@ public enum HexEncoder {
     }
 }
 
-/// Iterates over the members of a kept object, `{"a":1}`.
+/// Iterates over the members of a JSON object that was kept unchanged, such as `{"a":1}`.
 enum KeptMembers {
     /// Calls `body` for each member of the object.
     /// - Parameters:
     ///   - level: the number of open containers around a member's value.
-    ///   - body: receives each name, and the member from its name's quote to the end of its value. Members that would exceed the nesting
-    ///     limit are skipped, as is everything after a syntax error.
+    ///   - body: called with each name, and with the bytes from the quote before the name to the end of the value. Members that would
+    ///     exceed the nesting limit are skipped, and so is everything after a syntax error.
     static func forEach(in object: UnsafeRawBufferPointer, level: Int, _ body: (NameBytes, UnsafeRawBufferPointer) -> Void) {
         object.withMemoryRebound(to: UInt8.self) { buffer in
             guard let base = buffer.baseAddress, base[0] == UInt8(ascii: "{") else { return }
@@ -197,7 +198,7 @@ enum KeptMembers {
                     position = try json.nextMember(end)
                 }
             } catch {
-                return  // kept members were validated on receipt; the store may be damaged
+                return  // members were validated when they were received, so the store is damaged
             }
         }
     }

@@ -1,9 +1,9 @@
 import HexlistJSON
 import HexlistModel
 
-/// Writes wrappers as JSON, with the necessary members in a fixed order.
+/// Writes wrappers as JSON. Only members that are needed are written, in a fixed order.
 enum WrapperWriter {
-    /// The beginning of a wrapper, up to the operation.
+    /// Begins a wrapper: writes the members up to the operation.
     static func begin(_ operation: Operation, versionID: String = ProtocolLimits.appVersion) -> JSONWriter {
         var json = JSONWriter(wireCapacity: 192)
         json.raw(#"{"versionID":"#)
@@ -18,7 +18,7 @@ enum WrapperWriter {
         return json
     }
 
-    /// The constant beginning of all Stores.
+    /// The beginning that all Stores have.
     private static let storeBeginning = begin(.store).bytes
 
     static func store(messageID: MessageID?, sequence: Int64?) -> JSONWriter {
@@ -50,8 +50,7 @@ enum WrapperWriter {
         return json.bytes
     }
 
-    /// Encodes a decoded wrapper in canonical form, including its unknown members. Used for frames that this machine creates, not for
-    /// forwarding.
+    /// Encodes a decoded wrapper in canonical form, with its unknown members. Used by `hexlist frame` only.
     static func encode(_ wrapper: DecodedWrapper) -> [UInt8] {
         var json = begin(wrapper.operation, versionID: wrapper.versionID)
         json.identity(wrapper.messageID, wrapper.sequence)

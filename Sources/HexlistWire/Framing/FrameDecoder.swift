@@ -1,28 +1,29 @@
 import HexlistModel
 public import NIOCore
 
-/// The reason why a stream of frames cannot be read any further.
+/// The reason why no more frames can be read from a stream.
 public enum FrameFault: Error, Sendable, Equatable {
     /// The announced length in bytes is 0 or exceeds the limit.
     case length(UInt32)
 }
 
-/// Splits a stream into frames (Docs/Protocol.md, "Framing"):
+/// Divides a stream into frames (Docs/Protocol.md, "Framing"):
 ///
 ///     | length N: UInt32 big-endian | N bytes: one DataSendWrapper |
 ///
-/// Allocates memory only for received bytes, not for announced lengths.
+/// Memory is allocated for bytes that were received, not for lengths that were announced.
 public struct FrameDecoder: Sendable {
-    /// Maximum bytes of a body. Applies from the next frame on, even if its header was already received.
+    /// Maximum bytes of a body. A change applies to the next frame, even if its header was already received.
     public var limit: Int
-    /// The first fault. Permanent, because the stream cannot be resynchronized.
+    /// The first fault. It is permanent, because the rest of the stream cannot be divided into frames.
     private var fault: FrameFault?
 
-    /// - Parameter limit: maximum bytes of a body, at most 16 MiB - 1, so that the first byte of a frame is always 0.
+    /// - Parameter limit: maximum bytes of a body, at most 16 MiB - 1. The first byte of each frame is therefore 0.
     public init(limit: Int) { self.limit = limit }
 
-    /// Removes and returns the next complete body; `nil` until it was received.
-    /// - Throws: `FrameFault.length` for an invalid length, as soon as the header was received. The caller closes the connection.
+    /// Removes and returns the next body from the buffer; `nil` if it is not complete.
+    /// - Throws: `FrameFault.length` if the announced length is invalid, as soon as the header has arrived. The caller closes the
+    ///   connection.
     public mutating func next(from buffer: inout ByteBuffer) throws(FrameFault) -> [UInt8]? {
         if let fault { throw fault }
         guard let announced = buffer.getInteger(at: buffer.readerIndex, as: UInt32.self) else { return nil }

@@ -1,9 +1,9 @@
 public import HexlistModel
 public import NIOCore
 
-/// Appends complete frames, length and body, to a buffer.
+/// Encodes frames, each with its length, and appends them to a buffer.
 public enum WrapperEncoder {
-    /// Maximum bytes of the name in a Hello. Escaping makes it at most six times as long, and the frame with a card stays below 8 KiB.
+    /// Maximum bytes of the name in a Hello. Even if each byte is escaped with six bytes, the frame with a card has less than 8 KiB.
     private static let nameBytes = 768
 
     public static func hello(_ hello: Hello, into buffer: inout ByteBuffer) {
@@ -20,12 +20,12 @@ public enum WrapperEncoder {
         frame(WrapperWriter.message(.alert, message, sequence: sequence), into: &buffer)
     }
 
-    /// - Parameter padding: bytes of an unknown member, which receivers ignore (T1), to make the frame longer.
+    /// - Parameter padding: number of bytes in an unknown member that makes the frame longer. Receivers ignore it (rule T1).
     public static func ping(message: String, sequence: Int64?, padding: Int = 0, into buffer: inout ByteBuffer) {
         frame(WrapperWriter.message(.ping, message, sequence: sequence, padding: padding), into: &buffer)
     }
 
-    /// - Parameter message: the message of the Ping.
+    /// - Parameter message: the message of the Ping that is answered.
     public static func pong(message: String?, into buffer: inout ByteBuffer) {
         frame(WrapperWriter.message(.pong, message), into: &buffer)
     }

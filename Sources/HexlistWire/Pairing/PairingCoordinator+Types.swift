@@ -3,59 +3,62 @@ public import HexlistModel
 // Inputs and outputs of the coordinator.
 extension PairingCoordinator {
     public struct Limits: Sendable {
-        /// Time for which requests of peers are accepted after the user opened the window, and for which a request by the user is valid.
+        /// Time for which the pairing window is open, and for which the user's own request is valid.
         public var on: Duration = .seconds(120)
-        /// Maximum number of exchanges in which this side's nonce is sent while pairing is on. A peer that has the nonce can compute the
-        /// digits and repeat the exchange until they suit it, so each exchange gives it one guess. A man in the middle can guess on both
-        /// sides, nine times in total.
+        /// Maximum number of exchanges while pairing is on in which this machine sends its nonce. A peer that has the nonce can compute the
+        /// digits, and may give up and ask again until it likes them, so each exchange is one guess. A man in the middle guesses at both
+        /// machines, nine times in total.
         public var tries = 5
-        /// Maximum number of failed exchanges. When it is reached, pairing is switched off.
+        /// Maximum number of failed exchanges while pairing is on. Pairing is then switched off.
         public var failures = 3
-        /// Maximum number of failures of a key within `memory`, including exchanges that its peer gave up. When it is reached, requests of
-        /// the key are refused.
+        /// Maximum number of failures of a key within `memory`. An exchange that the peer gave up also counts. Further requests with this
+        /// key are then refused.
         public var failuresPerKey = 3
+        /// Time for which failures of a key are remembered.
         public var memory: Duration = .seconds(600)
-        /// Maximum number of keys with failures within `memory`. When it is reached, requests of other keys are refused.
+        /// Maximum number of keys with failures within `memory`. If there are so many, requests with other keys are refused.
         public var keys = 256
-        /// Time for which requests of other peers are refused after a session was lost while its digits were shown. Otherwise a peer that
-        /// can cut a session could present its own digits just as the user confirms.
+        /// Time for which requests of other peers are refused after a session ended while its digits were displayed. Otherwise a peer that
+        /// can interrupt a session could display its own digits at the moment when the user confirms.
         public var reserved: Duration = .seconds(10)
-        /// Interval between attempts to start the exchange that the user requested.
+        /// Interval of attempts to begin the exchange that the user requested.
         public var retry: Duration = .seconds(2)
-        /// Maximum finished pairings that are remembered.
+        /// Maximum number of finished pairings that are remembered.
         public var outcomes = 8
         public var timing = PairingStateMachine.Timing()
     }
 
     public enum Action: Sendable, Equatable {
         case send(Pairing, SessionKey)
-        /// Refuse the peer's frame.
+        /// Refuse the step that was received on this session.
         case refuse(SessionKey)
-        /// The user's request needs a session with the peer: call `begin` on an existing one, or dial.
+        /// A session with the peer is needed for the user's request. Call `begin` on an existing session, or dial the peer.
         case reach(PeerID)
-        /// Show digits to the user, with the peer's current name (`nameShown`). `wasAsked`: whether the peer requested the pairing, so that
-        /// the user must be notified.
+        /// Display the digits with the peer's present name, and pass that name to `nameShown`. If `wasAsked`, the peer requested the
+        /// pairing, so the user has to be notified.
         case shown(PeerID, digits: String, wasAsked: Bool)
-        /// Both users confirmed: trust this key under the displayed name, then call `stored`.
+        /// Both users confirmed the digits. Trust this key under the displayed name, and then call `stored`.
         case trust(PeerID, Fingerprint, number: Int, name: String?)
+        /// A pairing ended. Notify the user.
         case finished(FinishedPairing)
-        /// The value of `items` changed.
+        /// The value of `items` has changed.
         case changed
     }
 
-    /// A running exchange, or the user's request before its exchange.
+    /// A running exchange, or a request of the user for which no exchange runs.
     public struct Item: Sendable, Equatable {
-        /// An increasing number that identifies the pairing. A repeated request has a new number, because it has new digits.
+        /// Identifies the pairing. The number increases: a repeated request has another number, because it has other digits.
         public var number: Int
         public var peer: PeerID
-        /// Whether the user of this side requested the pairing.
+        /// Whether the user of this machine requested the pairing.
         public var isOwn: Bool
         public var stage: PairingStateMachine.Stage
-        /// The peer's name when the digits were shown; `nil` before.
+        /// The peer's name that was displayed with the digits; `nil` before.
         public var name: String?
         public var fingerprint: Fingerprint?
+        /// The time at which the exchange or the request expires.
         public var until: Instant
-        /// The reason why the user's request has no exchange yet.
+        /// The reason why no exchange runs for the user's request; `nil` if none is known.
         public var obstacle: PendingReason?
     }
 
@@ -65,32 +68,34 @@ extension PairingCoordinator {
 
     public struct FinishedPairing: Sendable, Equatable {
         public enum Result: Sendable, Equatable {
-            /// Both users confirmed; the trust is being stored.
+            /// Both users confirmed the digits. The trust is being stored.
             case agreed(digits: String)
+            /// The trust was stored.
             case paired
+            /// The trust could not be stored. The value is a sentence for the user.
             case notStored(String)
             case ended(PairingStateMachine.EndReason)
-            /// The peer never accepted the user's request.
+            /// The user's request expired before the peer accepted it.
             case expired(PendingReason?)
         }
 
         public var number: Int
         public var peer: PeerID
         public var isOwn: Bool
-        /// The name that was shown with the digits; `nil` if none were.
+        /// The peer's name that was displayed with the digits; `nil` if no digits were displayed.
         public var name: String?
         public var result: Result
-        /// Whether the pairing was the last permitted attempt, so that pairing was switched off.
+        /// Whether this was the last permitted attempt, after which pairing was switched off.
         public var isLast = false
-        /// Number of attempts that the key has left within `memory`; `nil` if this attempt did not count.
+        /// Number of attempts that the peer's key still has; `nil` if this exchange was not counted as an attempt.
         public var triesLeft: Int?
     }
 
     public enum ConfirmationResult: Sendable, Equatable {
         case accepted
-        /// This side shows no digits of this peer, or they were confirmed already.
+        /// No digits of this peer are displayed, or they were already confirmed.
         case noDigits
-        /// This side no longer shows these digits.
+        /// The digits are no longer displayed.
         case outdated
     }
 }

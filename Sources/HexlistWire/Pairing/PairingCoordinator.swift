@@ -1,13 +1,13 @@
 public import HexlistModel
 
-/// Decides which pairings are allowed (Docs/Protocol.md, "Pairing"): one exchange at a time, only while the user has switched pairing on,
-/// with few attempts. Performs no IO: nonces and time are passed in, and the caller carries out the actions in order.
+/// Decides which pairings are allowed (Docs/Protocol.md, "Pairing"): one exchange at a time, a few attempts, and only while the user has
+/// switched pairing on. Performs no IO. The caller passes in nonces and the time, and carries out the returned actions in order.
 ///
-/// Pairing is on while the window is open (`open`) or the user's own request runs (`ask`). Memory is bounded: strangers can cause at most
-/// one exchange and the entries of failed keys.
+/// Pairing is on while the pairing window is open (`open`), or while a request of the user runs (`ask`). Memory is bounded: strangers can
+/// only cause one exchange, and entries for failed keys.
 public struct PairingCoordinator: Sendable {
     public typealias Instant = ContinuousClock.Instant
-    /// Identifies the session object.
+    /// Identifies a session by its object.
     public typealias SessionKey = ObjectIdentifier
 
     private struct Request {
@@ -24,36 +24,40 @@ public struct PairingCoordinator: Sendable {
         let peer: PeerID
         var isOwn: Bool
         var machine: PairingStateMachine
-        /// Whether this side's nonce was sent, so that the exchange counts as an attempt.
+        /// Whether this machine has sent its nonce. The exchange then counts as an attempt.
         var isSpent = false
-        /// The digits; `nil` until they are shown.
+        /// The digits; `nil` until they are displayed.
         var digits: String?
-        /// The peer's name when the digits were shown.
+        /// The peer's name that was displayed with the digits; `nil` before.
         var name: String?
     }
 
     let own: Fingerprint
-    /// The limits of the protocol, except in tests.
+    /// The limits. The protocol prescribes them; only tests use others.
     public var limits = Limits()
-    /// The end of the window in which requests of peers are accepted; `nil` while it is closed.
+    /// The time at which the pairing window closes; `nil` if it is closed.
     public private(set) var openUntil: Instant?
     private var request: Request?
     private var exchange: Exchange?
-    /// The latest finished pairings, newest last.
+    /// The last finished pairings, oldest first.
     public internal(set) var outcomes: [FinishedPairing] = []
+    /// Number of failed exchanges since pairing was switched on.
     private(set) var failures = 0
+    /// Number of exchanges since pairing was switched on in which this machine sent its nonce.
     private var tries = 0
+    /// The times of the failures of each key.
     private var failed: [Fingerprint: [Instant]] = [:]
-    /// The key whose session was lost while its digits were compared, and the time until which requests of other peers are refused.
+    /// The key of the peer whose session ended while its digits were displayed, and the time until which requests of other peers are
+    /// refused.
     private var reserved: (key: Fingerprint, until: Instant)?
     var lastNumber = 0
 
-    /// - Parameter own: the key of this side.
+    /// - Parameter own: this machine's key.
     public init(own: Fingerprint) { self.own = own }
 
     // MARK: State
 
-    /// The running exchange, or the user's request before its exchange.
+    /// The running exchange, or the user's request if no exchange runs. At most one element.
     public var items: [Item] {
         if let exchange, let until = exchange.machine.nextDeadline {
             return [
@@ -67,11 +71,12 @@ public struct PairingCoordinator: Sendable {
         } ?? []
     }
 
-    /// Whether a session with the peer is needed for the running exchange or the user's request.
+    /// Whether the running exchange or the user's request is with this peer, so that a session with it is needed.
     public func concerns(_ peer: PeerID) -> Bool { exchange?.peer == peer || request?.peer == peer }
 
-    /// Whether a stranger may have a session for pairing. While the window is open, any peer may. Otherwise only the peer of the running
-    /// exchange or of the user's request, and a peer whose trust is being stored.
+    /// Whether a peer that is a stranger may have a session, because it is needed for pairing. While the pairing window is open, this
+    /// applies to all peers. Otherwise it applies to the peer of the running exchange or of the user's request, and to a peer whose trust
+    /// is being stored.
     public func invites(_ peer: PeerID, now: Instant) -> Bool {
         if concerns(peer) || openUntil.map({ now < $0 }) ?? false { return true }
         return outcomes.contains { outcome in
@@ -79,46 +84,48 @@ public struct PairingCoordinator: Sendable {
         }
     }
 
-    /// Whether an exchange runs on this session. The digits may already be displayed at the peer.
+    /// Whether an exchange runs on this session. The peer may already display the digits.
     public func hasExchange(on session: SessionKey) -> Bool { exchange?.session == session }
 
-    /// The time to call `tick`.
+    /// The time at which `tick` has to be called next; `nil` if there is none.
     public var nextDeadline: Instant? {
         let retry = exchange == nil ? request?.nextTry : nil
         return [openUntil, retry, exchange == nil ? request?.until : nil, exchange?.machine.nextDeadline].compactMap { $0 }.min()
     }
 
-    /// Number of exchanges that may still fail before pairing is switched off.
+    /// Number of attempts that are left before pairing is switched off.
     public var triesLeft: Int { max(0, min(limits.tries - tries, limits.failures - failures)) }
 
-    /// The time from which a key may try again; `nil` if it may now.
+    /// Returns the time from which a key may try again; `nil` if it may try now.
     public func mayTry(_ key: Fingerprint, now: Instant) -> Instant? {
         let recent = recent(failed[key], now: now)
         guard recent.count >= limits.failuresPerKey, let first = recent.dropLast(limits.failuresPerKey - 1).last else { return nil }
         return first + limits.memory
     }
 
-    /// Sets the name that is displayed with the digits after `.shown`. The user confirms this name, even if the peer changes it later.
+    /// Records the name that is displayed with the digits, after the action `.shown`. The user confirms this name, even if the peer changes
+    /// its name later.
     public mutating func nameShown(_ name: String) { exchange?.name = name }
 
     // MARK: The user
 
-    /// Opens the window: requests are accepted for two minutes.
+    /// Opens the pairing window: requests of peers are accepted for two minutes.
     public mutating func open(now: Instant) -> [Action] {
         switchOn()
         openUntil = now + limits.on
         return [.changed]
     }
 
-    /// Closes the window. An exchange requested by a peer ends; the user's own request continues.
+    /// Closes the pairing window. An exchange that a peer requested ends. The user's own request continues.
     public mutating func close(now: Instant) -> [Action] {
         openUntil = nil
         guard let exchange, !exchange.isOwn else { return [.changed] }
         return drive(now: now) { $0.reject() }
     }
 
-    /// Requests a pairing with a peer, for two minutes. If the peer has already requested one, its exchange is used.
-    /// - Returns: `nil` if another exchange or request is running.
+    /// Requests a pairing with a peer. The request is valid for two minutes. If an exchange that this peer requested is running, it is
+    /// used.
+    /// - Returns: `nil` if an exchange or a request with another peer is running.
     public mutating func ask(_ peer: PeerID, now: Instant) -> [Action]? {
         guard request == nil || request?.peer == peer else { return nil }
         let actions = rejectUnseen(otherThan: peer, now: now)
@@ -131,14 +138,15 @@ public struct PairingCoordinator: Sendable {
         return actions + [.changed] + tick(now: now)
     }
 
-    /// Ends a peer's request whose digits were not shown yet, in favour of the user's own.
+    /// Ends an exchange that a peer requested, if its digits are not displayed yet. Called when the user requests a pairing with another
+    /// peer.
     private mutating func rejectUnseen(otherThan peer: PeerID?, now: Instant) -> [Action] {
         guard let exchange, !exchange.isOwn, exchange.digits == nil, exchange.peer != peer else { return [] }
         return drive(now: now) { $0.reject() }
     }
 
-    /// Handles the user's confirmation that both machines show these digits.
-    /// - Parameter number: the item that the user saw; `nil` for the running one.
+    /// Handles the user's statement that both machines display these digits.
+    /// - Parameter number: the number of the item that the user saw; `nil` for the running one.
     public mutating func confirm(_ peer: PeerID, digits: String, number: Int?, now: Instant) -> (ConfirmationResult, [Action]) {
         if let number, exchange.map({ $0.number != number || $0.peer != peer }) ?? true {
             return (outcomes.contains { $0.number == number } || number < lastNumber ? .outdated : .noDigits, [])
@@ -147,7 +155,7 @@ public struct PairingCoordinator: Sendable {
         return (.accepted, drive(now: now) { $0.confirm(digits: digits) } + [.changed])
     }
 
-    /// Handles the user's rejection of the digits, or cancellation of the request.
+    /// Handles the user's statement that the digits differ, or the cancellation of the request.
     /// - Returns: `nil` if there is neither an exchange nor a request with the peer.
     public mutating func reject(_ peer: PeerID, now: Instant) -> [Action]? {
         if exchange?.peer == peer {
@@ -161,8 +169,8 @@ public struct PairingCoordinator: Sendable {
 
     // MARK: Sessions
 
-    /// Handles a `Pair` of a peer.
-    /// - Parameter canAnswer: whether the session is writable; otherwise the request is ignored.
+    /// Handles a step of a pairing that a peer has sent.
+    /// - Parameter canAnswer: whether the session is writable. If it is not, a new request is refused.
     public mutating func received(
         _ pairing: Pairing, from peer: Fingerprint, on session: SessionKey, canAnswer: Bool, freshNonce: @autoclosure () -> PairingNonce,
         now: Instant
@@ -189,7 +197,7 @@ public struct PairingCoordinator: Sendable {
         return failed[key] != nil || failed.count < limits.keys || recentFailures(now: now).count < limits.keys
     }
 
-    /// Starts the exchange for the user's request on a session that was established after the action `.reach`.
+    /// Begins the exchange for the user's request, on a session that exists after the action `.reach`.
     public mutating func begin(on session: SessionKey, with peer: Fingerprint, nonce: PairingNonce, now: Instant) -> [Action] {
         guard exchange == nil, let request, request.peer == peer.peerID, now < request.until, mayTry(peer, now: now) == nil else {
             return []
@@ -198,14 +206,14 @@ public struct PairingCoordinator: Sendable {
         return start(machine, on: session, isOwn: true, actions, now: now)
     }
 
-    /// Records that no session could be established after the action `.reach`.
+    /// Records that no session with the peer could be established after the action `.reach`.
     public mutating func notReached(_ peer: PeerID) -> [Action] {
         guard exchange == nil, request?.peer == peer, request?.obstacle != .notReached else { return [] }
         request?.obstacle = .notReached
         return [.changed]
     }
 
-    /// Retries a waiting request, because a session with the peer began or one of several ended.
+    /// Tries the user's request again, because a session with the peer began, or one of several sessions ended.
     public mutating func sessionsChanged(of peer: PeerID, now: Instant) -> [Action] {
         guard exchange == nil, request?.peer == peer else { return [] }
         request?.nextTry = now
@@ -219,7 +227,7 @@ public struct PairingCoordinator: Sendable {
     }
 
     /// Records the result of the action `.trust`.
-    /// - Parameter failure: a sentence for the user if the trust was not stored; otherwise `nil`.
+    /// - Parameter failure: a sentence for the user if the trust could not be stored; otherwise `nil`.
     public mutating func stored(_ number: Int, failure: String?) -> [Action] {
         guard let index = outcomes.firstIndex(where: { $0.number == number }) else { return [] }
         outcomes[index].result = failure.map { .notStored($0) } ?? .paired
@@ -228,7 +236,7 @@ public struct PairingCoordinator: Sendable {
 
     // MARK: Time
 
-    /// Applies timeouts and retries the user's request. Call it at `nextDeadline`.
+    /// Handles timeouts, and tries the user's request again. Called at `nextDeadline`.
     public mutating func tick(now: Instant) -> [Action] {
         var actions: [Action] = []
         if let openUntil, now >= openUntil {
@@ -249,7 +257,8 @@ public struct PairingCoordinator: Sendable {
 
     // MARK: Inside
 
-    /// Resets the counters, unless pairing is already on. A running exchange in which the nonce was sent counts as a new attempt.
+    /// Resets the counters, unless pairing is already on. A running exchange in which this machine has sent its nonce counts as the first
+    /// attempt.
     private mutating func switchOn() {
         guard openUntil == nil, request == nil else { return }
         failures = 0
@@ -308,14 +317,14 @@ public struct PairingCoordinator: Sendable {
         if end == .lost, exchange.digits != nil { reserved = (key, now + limits.reserved) }
         if isFailure { failures += 1 }
         if exchange.isSpent, end != .lost { noteFailure(of: key, now: now) }
-        // The user's request also ends if its peer has used up its attempts, because the peer's answers would be refused.
+        // The user's request also ends if the peer's key has used its attempts, because further answers of the peer would be refused.
         let isBarred = !isFailure && request?.peer == exchange.peer && mayTry(key, now: now) != nil
         let isExhausted = tries >= limits.tries || failures >= limits.failures || isBarred
         let isLast = isExhausted && (openUntil != nil || request != nil)
         if isExhausted { openUntil = nil }
         if isExhausted || isFailure && exchange.isOwn { request = nil }
         var out: [Action] = []
-        // Informs the user about an exchange in which this side's nonce was sent, because the peer may have guessed at the digits.
+        // If this machine has sent its nonce, the user is informed of the end, because the peer may have guessed the digits.
         if exchange.isSpent || exchange.isOwn && request == nil {
             let outcome = FinishedPairing(
                 number: exchange.number, peer: exchange.peer, isOwn: exchange.isOwn, name: exchange.name, result: .ended(end),
@@ -348,7 +357,7 @@ public struct PairingCoordinator: Sendable {
         max(0, limits.failuresPerKey - recent(failed[key], now: now).count)
     }
 
-    /// The failures of a key that are recent enough to count: younger than `limits.memory`.
+    /// Returns those failures of a key that still count, because they are younger than `limits.memory`.
     private func recent(_ failures: [Instant]?, now: Instant) -> [Instant] { (failures ?? []).filter { $0 + limits.memory > now } }
 
     private func recentFailures(now: Instant) -> [Fingerprint: [Instant]] {

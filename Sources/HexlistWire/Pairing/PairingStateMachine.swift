@@ -1,19 +1,19 @@
 public import HexlistModel
 
-/// A single exchange of six digits on one session (Docs/Protocol.md, "Pairing"). Performs no IO: the caller carries out the actions in
-/// order. It ends with `paired` or `ended` and cannot be reused.
+/// The state machine of one exchange of a pairing, on one session, which leads to the six digits (Docs/Protocol.md, "Pairing"). Performs no
+/// IO: the caller carries out the returned actions in order. The last action is `paired` or `ended`.
 ///
-/// The caller provides the keys that the session has proved. The state machine ensures that neither side can choose its nonce after seeing
-/// the other's.
+/// The caller passes in the keys that the session has proved. The state machine ensures that no machine can choose its nonce after it has
+/// seen the other machine's nonce.
 public struct PairingStateMachine: Sendable {
     public typealias Instant = ContinuousClock.Instant
 
     public struct Timing: Sendable {
-        /// Timeout of steps without user interaction.
+        /// Timeout of the steps that need no user.
         public var step: Duration = .seconds(5)
-        /// Timeout for the user to compare the digits and respond.
+        /// Time in which the user has to compare the digits and answer.
         public var answer: Duration = .seconds(120)
-        /// Additional time for the peer's response, so that a confirmation at the last moment still completes the pairing.
+        /// Additional time for the answer of the peer, so that a user who confirms at the last moment still completes the pairing.
         public var grace: Duration = .seconds(10)
 
         public init() {}
@@ -21,33 +21,33 @@ public struct PairingStateMachine: Sendable {
 
     public enum Action: Sendable, Equatable {
         case send(Pairing)
-        /// Show digits to be compared with those on the other machine.
+        /// Display these digits, so that the user can compare them with those on the other machine.
         case show(digits: String)
-        /// Both users confirmed.
+        /// Both users confirmed the digits.
         case paired
-        /// The exchange ended without a pairing.
-        /// - Parameter isFailure: whether the exchange may have been an attacker's guess at the digits.
+        /// The exchange ended without trust.
+        /// - Parameter isFailure: whether the exchange may have been an attacker's guess of the digits.
         case ended(EndReason, isFailure: Bool)
     }
 
     public enum EndReason: Sendable, Equatable {
-        /// The peer refused the request, or gave up before it could know the digits.
+        /// The peer refused the request, or ended the exchange before it could know the digits.
         case notTaken
-        /// The peer had this side's nonce, so that it could know the digits, and did not continue.
+        /// The peer ended the exchange when it could know the digits: it had this machine's nonce.
         case givenUp
-        /// The peer showed the digits, and its user rejected them or it ended the exchange.
+        /// The peer ended the exchange after the digits were displayed, for example because its user rejected them.
         case refused
-        /// The user of this side rejected the digits.
+        /// The user of this machine rejected the digits.
         case rejected
-        /// The user of this side cancelled before the digits were shown.
+        /// The user of this machine cancelled before the digits were displayed.
         case withdrawn
-        /// The user of this side entered other digits.
+        /// The user of this machine entered digits other than the displayed ones.
         case wrongCode
-        /// The nonce does not match its commitment: an attempt to choose the digits.
+        /// The peer's nonce does not match its commitment, so the peer has tried to choose the digits.
         case badReveal
-        /// A step that is out of order or malformed.
+        /// The peer sent a malformed step, or a step at the wrong time.
         case outOfOrder
-        /// A timeout on either side.
+        /// A timeout at this machine or at the peer.
         case timedOut
         /// The session ended.
         case lost
@@ -56,18 +56,21 @@ public struct PairingStateMachine: Sendable {
     public enum Stage: Sendable, Equatable {
         /// The digits are not known yet.
         case opening
-        /// The digits are displayed, and the user of this side has not responded.
+        /// The digits are displayed. The user of this machine has not answered.
         case comparing(digits: String)
-        /// The user of this side confirmed; waiting for the peer.
+        /// The user of this machine confirmed the digits. The answer of the peer is awaited.
         case confirmed(digits: String)
         case ended
     }
 
     private enum State: Sendable {
-        /// This side requested and waits for the peer's nonce. `crossed`: the peer requested at the same time, and its request is dropped.
+        /// This machine sent a request, and waits for the peer's nonce. `crossed`: the peer has sent a request at the same time, which is
+        /// ignored.
         case committed(PairingNonce, crossed: Bool)
-        /// The peer requested; this side has sent its nonce and waits for the nonce that belongs to the peer's commitment.
+        /// The peer sent a request. This machine has sent its nonce, and waits for the nonce to which the peer is committed.
         case answered(PairingNonce, commitment: [UInt8])
+        /// The digits are displayed. `saidYes`: the user of this machine confirmed them. `heardYes`: the peer reported the confirmation of
+        /// its user.
         case comparing(digits: String, saidYes: Bool, heardYes: Bool)
         case ended
     }
@@ -88,7 +91,8 @@ public struct PairingStateMachine: Sendable {
 
     // MARK: Beginning
 
-    /// Starts an exchange as the side that requests the pairing. `nonce` must not be reused.
+    /// Begins an exchange with a request of this machine.
+    /// - Parameter nonce: a nonce that was never used before.
     public static func ask(
         own: Fingerprint, peer: Fingerprint, nonce: PairingNonce, timing: Timing = Timing(), now: Instant
     ) -> (PairingStateMachine, [Action]) {
@@ -97,7 +101,8 @@ public struct PairingStateMachine: Sendable {
         return (machine, [.send(Pairing(step: "commit", commitment: Base64.encode(commitment)))])
     }
 
-    /// Starts an exchange by accepting the peer's request; `nil` if that is not a `commit` or its commitment is not 32 bytes.
+    /// Begins an exchange with a request of the peer. Returns `nil` if the step is not a `commit`, or its commitment does not have 32
+    /// bytes.
     public static func answer(
         _ request: Pairing, own: Fingerprint, peer: Fingerprint, nonce: PairingNonce, timing: Timing = Timing(), now: Instant
     ) -> (PairingStateMachine, [Action])? {
@@ -118,7 +123,7 @@ public struct PairingStateMachine: Sendable {
         }
     }
 
-    /// The time to call `tick`.
+    /// The time at which `tick` has to be called next; `nil` after the end.
     public var nextDeadline: Instant? {
         if case .ended = state { return nil }
         return deadline
@@ -128,13 +133,13 @@ public struct PairingStateMachine: Sendable {
 
     // MARK: The other side
 
-    /// Handles a `Pair` received on the session.
-    /// - Parameter freshNonce: the nonce to use if both sides requested and this request is dropped.
+    /// Handles a step that was received on the session.
+    /// - Parameter freshNonce: the nonce for answering the peer's request, if both machines sent one and this machine's request is ignored.
     public mutating func received(_ pairing: Pairing, freshNonce: @autoclosure () -> PairingNonce, now: Instant) -> [Action] {
         if case .ended = state { return [] }
         if pairing.knownStep == .cancel {
-            // The message is not displayed, because a stranger could use it to influence the user's decision. It is only compared with the
-            // text of a timeout, to distinguish a timeout from a rejection.
+            // The message is not displayed, because a stranger could use it to influence the user. It is only compared with the text that a
+            // peer sends after a timeout, in order to tell a timeout from a rejection.
             let end: EndReason =
                 switch state {
                 case .committed, .ended: .notTaken
@@ -145,7 +150,7 @@ public struct PairingStateMachine: Sendable {
         }
         switch (state, pairing.knownStep) {
         case (.committed(let nonce, crossed: false), .commit?):
-            // If both sides requested at the same time, the request of the side with the greater UUID is used.
+            // If both machines sent a request at the same time, that of the machine with the greater UUID is used.
             guard own.peerID < peer.peerID else {
                 state = .committed(nonce, crossed: true)
                 return []
@@ -181,7 +186,7 @@ public struct PairingStateMachine: Sendable {
 
     // MARK: This side's user
 
-    /// Checks the digits that the user confirmed. Only valid while digits are shown and not confirmed yet.
+    /// Handles the digits that the user confirmed. No effect unless digits are displayed and not confirmed yet.
     public mutating func confirm(digits entered: String) -> [Action] {
         guard case .comparing(let digits, saidYes: false, let heardYes) = state else { return [] }
         guard PairingCode.areEqual(Array(entered.utf8), Array(digits.utf8)) else { return end(.wrongCode) }
@@ -195,7 +200,7 @@ public struct PairingStateMachine: Sendable {
         return [confirmation]
     }
 
-    /// Handles the user's rejection of the digits, or cancellation of the request.
+    /// Handles the user's rejection of the digits, or the cancellation of the request.
     public mutating func reject() -> [Action] {
         if case .ended = state { return [] }
         return end(hasShown ? .rejected : .withdrawn)
@@ -203,13 +208,14 @@ public struct PairingStateMachine: Sendable {
 
     // MARK: Time and the session
 
+    /// Handles timeouts. Called at `nextDeadline`.
     public mutating func tick(now: Instant) -> [Action] {
         guard let due = nextDeadline, now >= due else { return [] }
         if case .answered = state { return end(.givenUp) }
         return end(.timedOut)
     }
 
-    /// Ends the exchange with its session. Not a failure, because connections break.
+    /// Handles the end of the session, which ends the exchange. It is not a failure, because connections may be lost at any time.
     public mutating func sessionEnded() -> [Action] {
         if case .ended = state { return [] }
         return end(.lost, notifying: nil)
@@ -223,7 +229,9 @@ public struct PairingStateMachine: Sendable {
 
     private mutating func end(_ end: EndReason) -> [Action] { self.end(end, notifying: end.message) }
 
-    /// - Parameter message: the text for the peer; `nil` if the peer knows the end already or cannot be reached.
+    /// Ends the exchange.
+    /// - Parameter message: the text of the `cancel` for the peer; `nil` to send none, because the peer knows of the end or cannot be
+    ///   reached.
     private mutating func end(_ end: EndReason, notifying message: String?) -> [Action] {
         let isFailure = hasShown && end != .lost || end == .badReveal
         state = .ended
@@ -233,7 +241,7 @@ public struct PairingStateMachine: Sendable {
 }
 
 extension PairingStateMachine.EndReason {
-    /// The text for the user at the peer.
+    /// The text that is shown to the user of the peer.
     fileprivate var message: String {
         switch self {
         case .notTaken, .refused, .lost: ""
