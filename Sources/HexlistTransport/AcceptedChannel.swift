@@ -3,13 +3,14 @@ import Logging
 import NIOCore
 import NIOSSL
 
-/// An accepted TCP connection until its peer is authenticated: admission, first byte and TLS handshake, all within
-/// `TransportLimits.handshakeSeconds`.
+/// An accepted TCP connection until its peer is authenticated. The steps are admission, the first byte and the TLS handshake. Together they
+/// may take `TransportLimits.handshakeSeconds`.
 final class AcceptedChannel: ChannelGateOwner {
-    /// The first byte of a TLS handshake record. A frame begins with 0 (Docs/Protocol.md, "Framing").
+    /// The first byte of a TLS handshake record.
     private static let tlsHandshake: UInt8 = 0x16
+    /// The first byte of a frame on plain TCP: frames have less than 16 MiB (Docs/Protocol.md, "Framing").
     private static let frame: UInt8 = 0x00
-    /// The first letters of the methods GET, POST and PUT, HEAD, OPTIONS, and DELETE.
+    /// The first letters of the HTTP methods: GET, POST and PUT, HEAD, OPTIONS, DELETE.
     private static let methods = Array("GPHOD".utf8)
 
     private let state: TransportState
@@ -21,7 +22,8 @@ final class AcceptedChannel: ChannelGateOwner {
     private var hasFailed = false
     private var openedAt = ContinuousClock.now
 
-    /// - Throws: an error of the channel, which the caller must then close.
+    /// Adds the handlers for an accepted connection to its channel.
+    /// - Throws: an error of the channel. The caller then closes the channel.
     static func install(on channel: any Channel, state: TransportState) throws {
         let accepted = AcceptedChannel(state: state)
         try SocketOptions.apply(to: channel)
@@ -69,7 +71,8 @@ final class AcceptedChannel: ChannelGateOwner {
         }
     }
 
-    /// Hands a connection to the server of plain HTTP. It counts towards the limits of that server only.
+    /// Passes a connection to the server of plain HTTP. It no longer counts for the limits of peer connections, but for those of that
+    /// server.
     private func servePlainHTTP(on channel: any Channel) -> ChannelGate.FirstByte {
         guard let slot, let address = channel.remoteAddress.flatMap(IPAddress.init) else { return .refused }
         switch state.plainSlots.enter(ObjectIdentifier(channel), from: state.admission.network(of: address)) {
@@ -98,7 +101,8 @@ final class AcceptedChannel: ChannelGateOwner {
         if beginHandshake(on: channel) { gate?.beginHandshake() }
     }
 
-    /// - Returns: false if a handler could not be installed.
+    /// Installs the handlers for the TLS handshake.
+    /// - Returns: `false` if a handler could not be installed.
     private func beginHandshake(on channel: any Channel) -> Bool {
         let tls = state.contexts.makeServerHandler()
         let pipeline = channel.pipeline.syncOperations
@@ -143,7 +147,7 @@ final class AcceptedChannel: ChannelGateOwner {
         state.accepted(connection)
     }
 
-    /// Sets up a connection on which the peer fetches files, if the `FileHost` permits another one.
+    /// Prepares a connection on which the peer fetches files, if the `FileHost` permits another one.
     private func serve(_ fingerprint: Fingerprint, on channel: any Channel, replacing handshake: HandshakeHandler) {
         deadline?.cancel()
         deadline = nil
@@ -162,7 +166,7 @@ final class AcceptedChannel: ChannelGateOwner {
         state.serves(connection)
     }
 
-    /// Sets up a connection on which the dialer serves files, if this side requested that dial.
+    /// Prepares a connection on which the peer serves files, if this machine has requested it to dial.
     private func takeFiles(of fingerprint: Fingerprint, on channel: any Channel, replacing handshake: HandshakeHandler) {
         deadline?.cancel()
         deadline = nil

@@ -1,11 +1,11 @@
 import HexlistModel
 
-/// Admission control of accepted TCP connections, before a byte is read. Performs no IO.
+/// Decides whether an accepted TCP connection is admitted, before any byte is read. Performs no IO.
 struct Admission {
-    /// The slot of an admitted connection, to be returned with `release`.
+    /// The slot of an admitted connection. It is returned with `release` when the connection ends.
     struct Slot {
         fileprivate let counted: IPAddress
-        /// Whether the connection comes from the last address of a trusted peer.
+        /// Whether the connection comes from an address at which a trusted peer was last reached.
         let isReserved: Bool
         fileprivate var isIdentified = false
     }
@@ -14,12 +14,13 @@ struct Admission {
         case connections, perAddress, unidentified
     }
 
-    /// The limits for new connections. Existing ones are not affected.
+    /// The limits. A change applies to new connections only.
     var limits: TransportLimits
-    /// The last addresses of trusted peers.
+    /// The addresses at which trusted peers were last reached.
     private var reserved: Set<IPAddress> = []
-    /// The IPv6 prefixes of this machine's interfaces.
+    /// The IPv6 prefixes of the links to which this machine is connected.
     private var links: [(prefix: IPAddress, length: Int)] = []
+    /// The number of connections from each counted address (`network(of:)`).
     private var perAddress: [IPAddress: Int] = [:]
     private(set) var connections = 0
     private(set) var unidentified = 0
@@ -30,21 +31,22 @@ struct Admission {
         reserved = Set(addresses.map(\.withoutScope))
     }
 
-    /// Sets the IPv6 prefixes of this machine's links. A prefix shorter than 64 bits is ignored, because it covers many links.
+    /// Sets the IPv6 prefixes of this machine's links. A prefix of fewer than 64 bits is ignored, because it covers more than one link.
     mutating func setLinks(_ prefixes: some Sequence<(prefix: IPAddress, length: Int)>) {
         links = prefixes.filter { $0.prefix.isIPv6 && $0.length >= 64 }
     }
 
-    /// The unit by which connections are counted: for an IPv6 address on the local link the address itself, because it belongs to one host;
-    /// for any other the address of the subscriber (IPv4 address or IPv6 /64).
+    /// The address under which connections are counted. For an IPv6 address on a link of this machine it is the address itself, because it
+    /// belongs to one host. For other addresses it is that of the subscriber: the IPv4 address or the IPv6 /64.
     func network(of address: IPAddress) -> IPAddress {
         links.contains { address.isInside($0.prefix, length: $0.length) } ? address : address.subscriber
     }
 
-    /// - Throws: the limit that is reached.
+    /// Admits a connection, unless a limit is reached.
+    /// - Throws: the limit.
     mutating func admit(_ address: IPAddress) throws(Refusal) -> Slot {
         let isReserved = reserved.contains(address.withoutScope)
-        // A trusted peer is counted by its address, so that others in the same /64 cannot lock it out.
+        // Connections of a trusted peer are counted under its own address, so that other hosts in the same /64 cannot lock it out.
         let counted = isReserved ? address : network(of: address)
         guard perAddress[counted, default: 0] < limits.perAddress else { throw .perAddress }
         let kept = isReserved ? 0 : limits.reserved
@@ -57,7 +59,7 @@ struct Admission {
         return Slot(counted: counted, isReserved: isReserved)
     }
 
-    /// Records that the peer of the connection is authenticated. Idempotent.
+    /// Records that the peer of a connection is authenticated. Further calls for the same slot have no effect.
     mutating func identified(_ slot: inout Slot) {
         guard !slot.isIdentified else { return }
         slot.isIdentified = true

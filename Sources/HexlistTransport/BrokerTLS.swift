@@ -1,16 +1,17 @@
 import HexlistModel
 package import NIOSSL
 
-/// TLS towards a broker.
+/// The TLS configuration of connections to an MQTT broker.
 package struct BrokerTLS: Sendable {
     package let context: NIOSSLContext
 
-    /// Blocks: reads the file of certificates.
+    /// Blocks while it reads the file of certificates.
     /// - Parameters:
-    ///   - identity: the certificate to log in with, over TLS 1.3: the data that its handshake signs begins with a label that no letter
-    ///     has, so that a broker cannot obtain the signature of a letter. `nil` to log in with a password, over TLS 1.2 or later.
-    ///   - caFile: a file with the certificates that the broker's certificate is checked against; `nil` for those of the system.
-    /// - Throws: an error of the TLS library, such as for a missing file.
+    ///   - identity: the identity whose certificate is used to log in; `nil` to log in with a password. With a certificate, TLS 1.3 is
+    ///     required, otherwise TLS 1.2: in TLS 1.3, the data signed in the handshake begins with a label that no letter has, so a broker
+    ///     cannot obtain a signature that is valid for a letter.
+    ///   - caFile: a file with the certificates that may sign the broker's certificate; `nil` for those of the system.
+    /// - Throws: an error of the TLS library, for example if the file is missing.
     package init(identity: Identity?, caFile: String?) throws {
         var configuration = TLSConfiguration.makeClientConfiguration()
         configuration.minimumTLSVersion = identity == nil ? .tlsv12 : .tlsv13

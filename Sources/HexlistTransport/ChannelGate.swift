@@ -1,16 +1,16 @@
 import NIOCore
 
-/// The owner of a `ChannelGate`, which decides whether its connection is accepted.
+/// The owner of a `ChannelGate`. It decides whether the connection is accepted.
 protocol ChannelGateOwner: AnyObject {
     /// Called when the TCP connection is established.
-    /// - Returns: whether to keep the connection.
+    /// - Returns: `false` to close the connection.
     func activated(_ channel: any Channel) -> Bool
-    /// Called with the first byte of an accepted connection. The handlers for the protocol must follow the gate in the pipeline when this
-    /// returns.
+    /// Called with the first byte of an accepted connection. If the byte is accepted, the owner adds the handlers for the protocol to the
+    /// pipeline, behind the gate, before it returns.
     func firstByte(_ byte: UInt8, on channel: any Channel) -> ChannelGate.FirstByte
-    /// Called when a request of plain HTTP on the connection had a valid key or token.
+    /// Called when a request of plain HTTP on the connection has authenticated itself with a key or a token.
     func authenticated()
-    /// Called once, when the channel is closed.
+    /// Called once, after the channel was closed.
     func ended()
 }
 
@@ -18,28 +18,29 @@ extension ChannelGateOwner {
     func authenticated() {}
 }
 
-/// The channel handler next to the socket, for the whole life of the channel. Limits the bytes of a handshake, delays handshakes that
-/// exceed the rate limit, and can close the channel without TLS's close_notify.
+/// The first channel handler of a connection, until the channel is closed. It limits the bytes of the TLS handshake, delays handshakes that
+/// exceed the rate limit, and can close the channel without the close_notify of TLS.
 final class ChannelGate: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
     typealias InboundOut = ByteBuffer
 
-    /// Maximum handshake bytes from one side. A Hexlist peer sends 2 KiB; BoringSSL alone would accept a certificate chain of 100 KiB.
+    /// Maximum bytes of a handshake that the peer may send. A Hexlist peer sends 2 KiB. BoringSSL alone would accept a certificate chain of
+    /// 100 KiB.
     static let handshakeBytes = 32 << 10
 
     enum Phase {
         /// No byte was received yet.
         case firstByte
-        /// The first bytes are buffered until the handshake may start; the socket is not read.
+        /// The handshake is delayed. The first bytes are buffered, and the socket is not read.
         case waiting(ByteBuffer)
         case handshaking(bytes: Int)
         case open
     }
 
-    /// The decision about the first byte of an accepted connection.
+    /// The owner's decision about the first byte of an accepted connection.
     enum FirstByte {
         case handshake, frame, refused
-        /// A handshake that is delayed until `beginHandshake`.
+        /// Accept the byte as the beginning of a handshake, and delay the handshake until `beginHandshake`.
         case later
     }
 
@@ -55,7 +56,7 @@ final class ChannelGate: ChannelInboundHandler {
 
     func handshakeCompleted() { phase = .open }
 
-    /// Starts a delayed handshake. Its handlers must follow the gate in the pipeline.
+    /// Starts a delayed handshake. The handlers for it have been added to the pipeline, behind the gate.
     func beginHandshake() {
         guard case .waiting(let held) = phase, let context else { return }
         phase = .handshaking(bytes: 0)
@@ -64,7 +65,7 @@ final class ChannelGate: ChannelInboundHandler {
         try? context.channel.syncOptions?.setOption(.autoRead, value: true)
     }
 
-    /// Closes the socket immediately: unsent bytes are dropped.
+    /// Closes the socket immediately. Bytes that were not sent are lost.
     func abort() { context?.close(promise: nil) }
 
     func handlerAdded(context: ChannelHandlerContext) { self.context = context }
@@ -109,7 +110,7 @@ final class ChannelGate: ChannelInboundHandler {
                 return
             }
         }
-        if case .waiting(var held) = phase {  // bytes arrive while waiting only if the peer has closed its side
+        if case .waiting(var held) = phase {  // the socket is not read, but NIO delivers bytes when the peer has closed
             held.writeImmutableBuffer(unwrapInboundIn(data))
             phase = .waiting(held)
             if held.readableBytes > Self.handshakeBytes { context.close(promise: nil) }
@@ -118,7 +119,8 @@ final class ChannelGate: ChannelInboundHandler {
         guard case .handshaking(let before) = phase else { return context.fireChannelRead(data) }
         let bytes = before + unwrapInboundIn(data).readableBytes
         phase = .handshaking(bytes: bytes)
-        // The limit is checked after the bytes are passed on, because the last handshake bytes may arrive together with many frames.
+        // The limit is checked after the bytes were passed on. The end of the handshake and many frames may arrive together, and do not
+        // exceed the limit.
         context.fireChannelRead(data)
         if case .handshaking = phase, bytes > Self.handshakeBytes { context.close(promise: nil) }
     }

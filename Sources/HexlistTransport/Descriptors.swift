@@ -8,14 +8,14 @@
 
 /// The file descriptors of this process.
 public enum Descriptors {
-    /// Descriptors reserved for the store, the local API, discovery and dialled connections, so that accepted connections cannot exhaust
+    /// Number of descriptors reserved for the store, the local API, discovery and dialled connections. Accepted connections cannot use
     /// them.
     static let reserved = 56
-    /// Maximum limit that `raise` sets, more than this program needs. Some systems permit 10⁹ descriptors, and a child program that closes
-    /// each of them would take long.
+    /// The greatest limit that `raise` sets. It is more than this program needs. Some systems permit 10⁹ descriptors, but a child process
+    /// that closes each of them would take long.
     private static let maximum: rlim_t = 65_536
 
-    /// Raises the process's limit to its hard limit, at most `maximum`.
+    /// Raises this process's limit of open descriptors to the hard limit, but to `maximum` at most.
     public static func raise() {
         var limit = rlimit()
         guard getrlimit(kind, &limit) == 0, limit.rlim_cur < min(limit.rlim_max, maximum) else { return }
@@ -23,6 +23,7 @@ public enum Descriptors {
         _ = setrlimit(kind, &limit)
     }
 
+    /// The limit of open descriptors of this process.
     public static var limit: Int {
         var limit = rlimit()
         guard getrlimit(kind, &limit) == 0 else { return 1_024 }
@@ -37,7 +38,8 @@ public enum Descriptors {
 }
 
 extension TransportLimits {
-    /// A copy in which `connections` fits into the process's descriptor limit, less `Descriptors.reserved`.
+    /// Returns these limits with a value of `connections` that leaves `Descriptors.reserved` descriptors unused.
+    /// - Parameter descriptors: the limit of open descriptors of this process.
     public func fitting(descriptors: Int) -> TransportLimits {
         var limits = self
         limits.connections = min(connections, max(8, descriptors - Descriptors.reserved))

@@ -11,12 +11,12 @@ import NIOSSL
     import Glibc
 #endif
 
-/// One attempt to connect to one address: TCP and the TLS handshake.
+/// One attempt to connect to one address, up to the end of the TLS handshake.
 final class DialAttempt: ChannelGateOwner {
-    /// Timeout for TCP and TLS together. A host on the same network responds within milliseconds.
+    /// Timeout of the TCP connection and the TLS handshake together. A host on the same network answers within milliseconds.
     static let time = TimeAmount.seconds(3)
 
-    /// An established connection, by purpose.
+    /// An established connection, in the form that its purpose requires.
     enum Established {
         case session(PeerConnection)
         case files(FileClientConnection)
@@ -35,7 +35,7 @@ final class DialAttempt: ChannelGateOwner {
     private let address: IPAddress
     private let purpose: ConnectionProtocol
     private let expected: PeerID?
-    /// The identity in the server's certificate, if it was not the expected one.
+    /// The identity in the server's certificate, if another one was expected.
     private var other: PeerID?
     private let state: TransportState
     private let openedAt = ContinuousClock.now
@@ -45,7 +45,7 @@ final class DialAttempt: ChannelGateOwner {
     private var deadline: Scheduled<Void>?
 
     /// - Parameters:
-    ///   - expected: the peer that must answer; another one fails with `otherIdentity`.
+    ///   - expected: the peer that has to answer; `nil` for any peer. If another one answers, the attempt fails with `otherIdentity`.
     ///   - completion: called exactly once.
     init(
         target: DialTarget, address: IPAddress, purpose: ConnectionProtocol, expecting expected: PeerID?, state: TransportState,
@@ -95,7 +95,7 @@ final class DialAttempt: ChannelGateOwner {
             })
     }
 
-    /// Whether to continue the handshake with this peer. An unexpected peer does not receive this machine's certificate.
+    /// Whether to continue the handshake with this peer. An unexpected peer does not get this machine's certificate.
     private func isWanted(_ peer: PeerID) -> Bool {
         guard let expected, peer != expected else { return true }
         other = peer
@@ -173,10 +173,10 @@ final class DialAttempt: ChannelGateOwner {
         return true
     }
 
-    func firstByte(_ byte: UInt8, on channel: any Channel) -> ChannelGate.FirstByte { .refused }  // never called: this side dialled
+    func firstByte(_ byte: UInt8, on channel: any Channel) -> ChannelGate.FirstByte { .refused }  // never called for a dialled connection
 
     func ended() {
-        // Fails only if the socket was connected: otherwise the error of the connect follows, which is more informative.
+        // If the socket was never connected, `start` reports the error of the connection attempt, which says more than `closed`.
         if let channel {
             fail(.closed)
             state.ended(channel)
@@ -185,7 +185,7 @@ final class DialAttempt: ChannelGateOwner {
         gate = nil
     }
 
-    /// Translates an error before the end of the handshake.
+    /// Converts an error that occurred before the end of the handshake.
     static func classify(_ error: any Error) -> DialError {
         switch error {
         case let error as DialError: return error

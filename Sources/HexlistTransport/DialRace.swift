@@ -1,7 +1,7 @@
 import HexlistModel
 public import NIOCore
 
-/// Dials the targets of one peer in a staggered race (Happy Eyeballs, RFC 8305) until one finishes its handshake.
+/// Dials several targets of one peer in a staggered race (Happy Eyeballs, RFC 8305), until one connection has completed its handshake.
 final class DialRace {
     private struct Candidate {
         var target: DialTarget
@@ -13,14 +13,14 @@ final class DialRace {
     private let stagger: TimeAmount
     private let state: TransportState
     private let promise: EventLoopPromise<DialReport>
-    /// The targets that were not dialled yet, best first.
+    /// The targets that have not been dialled yet, best first.
     private var targets: ArraySlice<DialTarget>
-    /// The resolved addresses of a host name; tried before the other targets.
+    /// The resolved addresses of a host name that have not been dialled yet. They are dialled before the remaining targets.
     private var candidates: ArraySlice<Candidate> = []
     private var running: [DialAttempt] = []
     private var failures: [DialFailure] = []
     private var timer: Scheduled<Void>?
-    /// The host name being resolved, with its deadline.
+    /// The host name that is being resolved, with the timeout of the lookup.
     private var lookup: (target: DialTarget, deadline: Scheduled<Void>)?
     private var isOver = false
 
@@ -48,7 +48,7 @@ final class DialRace {
         end(nil)
     }
 
-    /// Starts the next attempt. If no address is left, the race ends with the last running attempt.
+    /// Starts the next attempt. If no target is left, the race ends when the last running attempt ends.
     private func startNext() {
         timer?.cancel()
         timer = nil
@@ -138,9 +138,9 @@ final class DialRace {
     }
 }
 
-/// A dial in progress.
+/// A dial that is in progress.
 public final class Dial: Sendable {
-    /// The result; never fails.
+    /// The result. This future never fails.
     public let report: EventLoopFuture<DialReport>
     private let race: NIOLoopBoundBox<DialRace?>
 
@@ -149,7 +149,7 @@ public final class Dial: Sendable {
         self.race = race
     }
 
-    /// Cancels the dial; any thread. Running attempts are reported as `cancelled`.
+    /// Cancels the dial. Attempts that are running are reported as `cancelled`. Thread-safe.
     public func cancel() {
         let race = race
         report.eventLoop.execute { race.value?.cancel() }

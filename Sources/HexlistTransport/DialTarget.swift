@@ -8,12 +8,12 @@ public import HexlistModel
     import Glibc
 #endif
 
-/// An address or host name and a port at which a peer may be dialled.
+/// An address or a host name with a port, at which a peer may be reached.
 public struct DialTarget: Hashable, Sendable, CustomStringConvertible {
-    /// A numeric address, possibly with an interface (`fe80::1%eth0`), or a DNS name.
+    /// A numeric address, possibly with an interface (such as `fe80::1%eth0`), or a host name.
     public var host: String
     public var port: UInt16
-    /// The name or index of the interface of a link-local address without one.
+    /// The name or the index of the interface, for a link-local address whose text has none.
     public var interface: String?
 
     public init(host: String, port: UInt16, interface: String? = nil) {
@@ -22,15 +22,15 @@ public struct DialTarget: Hashable, Sendable, CustomStringConvertible {
         self.interface = interface
     }
 
-    /// Whether the host must be resolved by DNS. False for texts that resemble an address: the system would interpret a partial one
-    /// (`1.2.3`) or one with leading zeros (`010.0.0.1`) as a different address (1.2.0.3, 8.0.0.1).
+    /// Whether the host is a name that DNS has to resolve. `false` for texts that resemble an address: the system would take a partial
+    /// address (`1.2.3`) or one with leading zeros (`010.0.0.1`) for a different one (1.2.0.3, 8.0.0.1).
     public var isName: Bool {
         var other = in_addr()
         return IPAddress(scoped: host, interface: interface) == nil && !host.utf8.contains { ":%".utf8.contains($0) }
             && inet_aton(host, &other) == 0
     }
 
-    /// The error for a host that is neither a name nor an address in this machine's networks.
+    /// The error for a host that is neither a name nor an address that this machine can reach.
     var invalidHostError: DialError { .unreachable("\(self) is no address\(host.contains(":") ? " of this machine's networks" : "")") }
 
     public var description: String {
@@ -42,22 +42,24 @@ public struct DialTarget: Hashable, Sendable, CustomStringConvertible {
 
 /// The reason why a target could not be dialled.
 public enum DialError: Error, Equatable, Sendable, CustomStringConvertible {
-    /// The host is up, but nothing listens on the port: ECONNREFUSED.
+    /// Nothing listens on the port, although the host is reachable (ECONNREFUSED).
     case refused
     /// There is no route, the network is down, or the interface is unknown.
     case unreachable(String)
-    /// The connection or the handshake was not complete in time.
+    /// The TCP connection and the handshake were not completed in time.
     case timeout
-    /// The connection was accepted and then closed during the handshake, for example by a peer at its connection limit.
+    /// The connection was accepted, and then closed during the handshake. A peer does so if it has too many connections, for example.
     case closed
-    /// The server is not a Hexlist peer: no TLS 1.3, another ALPN protocol, or no P-256 certificate.
+    /// The server is not a Hexlist peer: it has no TLS 1.3, no ALPN protocol of Hexlist, or no P-256 certificate. The text gives the
+    /// reason.
     case notHexlist(String)
-    /// The certificate has an unexpected key. The handshake was aborted: that key is not proven, and this machine's certificate was not
-    /// sent.
+    /// The server's certificate has the key of another peer, whose UUID is the value. The handshake was aborted, so that the key is not
+    /// proved, and the server did not get this machine's certificate.
     case otherIdentity(PeerID)
-    /// The name does not exist in DNS.
+    /// The host name does not exist in DNS.
     case nameNotFound(String)
     case cancelled
+    /// Any other error, with its text.
     case failed(String)
 
     public var description: String {
@@ -75,6 +77,7 @@ public enum DialError: Error, Equatable, Sendable, CustomStringConvertible {
     }
 }
 
+/// A target that could not be dialled, and the reason.
 public struct DialFailure: Sendable, Equatable {
     public var target: DialTarget
     public var error: DialError
@@ -87,13 +90,14 @@ public struct DialFailure: Sendable, Equatable {
 
 /// The result of dialling several targets of one peer.
 public struct DialReport: Sendable {
-    /// The first connection that finished its handshake with the expected identity. Others were closed before any frame.
+    /// The first connection that has completed its handshake with the expected peer. Other connections were closed before any frame was
+    /// sent.
     public var connection: PeerConnection?
-    /// The connection of a dial to fetch files.
+    /// The connection, if the purpose of the dial was to fetch files.
     public var files: FileClientConnection?
-    /// Whether a dial to serve files was successful; its connection was passed to the `FileHost`.
+    /// Whether a connection was established, if the purpose of the dial was to serve files. The connection was passed to the `FileHost`.
     public var isServing = false
-    /// All failures in order, including those before a success; one for each address of a host name.
+    /// All failures, in the order in which they occurred, even if the dial succeeded later. A host name has one failure for each address.
     public var failures: [DialFailure]
 
     public init(connection: PeerConnection?, failures: [DialFailure]) {
@@ -111,7 +115,7 @@ public struct DialReport: Sendable {
         self.failures = failures
     }
 
-    /// The most informative failure; `nil` if there is a connection. `refused` only if all addresses refused.
+    /// The failure that says most; `nil` if there is a connection. It is `refused` only if all addresses refused the connection.
     public var summary: DialError? {
         guard connection == nil, files == nil, !isServing else { return nil }
         guard let error = failures.map(\.error).min(by: { Self.rank($0) < Self.rank($1) }) else {

@@ -5,9 +5,9 @@ import NIOTLS
 
 /// The reason why a TLS handshake failed.
 enum HandshakeFault: Error, Equatable, CustomStringConvertible {
-    /// The peer closed the connection.
+    /// The peer closed the connection during the handshake.
     case closed
-    /// The other side is not a Hexlist peer, or has an incompatible version.
+    /// The peer is not a Hexlist peer, or has an incompatible version. The text gives the reason.
     case foreign(String)
 
     init(_ error: any Error) {
@@ -33,16 +33,17 @@ struct ProvenPeer {
     var purpose: ConnectionProtocol
 }
 
-/// The protocol of a connection, negotiated by ALPN.
+/// The protocol of a connection, as negotiated with ALPN.
 enum ConnectionProtocol {
     /// Frames: `hexlist/1`.
     case session
-    /// File transfer, fetched by the dialer: `hexlist-files/1`.
+    /// File transfer: the peer that dialled fetches files. `hexlist-files/1`.
     case files
-    /// File transfer, served by the dialer: `hexlist-files-serve/1`.
+    /// File transfer: the peer that dialled serves files. `hexlist-files-serve/1`.
     case servingFiles
 
-    /// - Parameter alpn: the negotiated protocol; `nil` if there is none in common, which does not fail the handshake.
+    /// - Parameter alpn: the negotiated protocol; `nil` if both sides have none in common, in which case the handshake succeeds
+    ///   nevertheless.
     init?(alpn: String?) {
         switch alpn {
         case ProtocolLimits.alpn: self = .session
@@ -53,14 +54,14 @@ enum ConnectionProtocol {
     }
 }
 
-/// Stands behind the TLS handler in the pipeline until the handshake is complete, then reads the proven key and the negotiated protocol.
+/// A channel handler that waits for the end of the TLS handshake, and then reads the proved key and the negotiated protocol.
 final class HandshakeHandler: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = ByteBuffer
 
     private let tls: NIOSSLHandler
     private var completion: ((HandshakeHandler, Result<ProvenPeer, HandshakeFault>) -> Void)?
 
-    /// - Parameter completion: called exactly once. After a success it must replace this handler before it returns, because frames may
+    /// - Parameter completion: called exactly once. After a success, it must replace this handler before it returns, because frames may
     ///   follow immediately.
     init(tls: NIOSSLHandler, completion: @escaping (HandshakeHandler, Result<ProvenPeer, HandshakeFault>) -> Void) {
         self.tls = tls

@@ -1,18 +1,19 @@
 import HexlistWire
 import NIOCore
 
-/// Rate limiter of TLS handshakes on accepted connections. Each handshake costs a signature, a verification and a key exchange before the
-/// peer has proved anything. Further connections wait in order, unread, until their handshake timeout. Confined to its event loop.
+/// Limits the rate of TLS handshakes on accepted connections. A handshake costs a signature, a verification and a key exchange before the
+/// peer has proved anything. Connections above the rate wait in a queue, and are not read, until their handshake timeout. Used on its event
+/// loop only.
 ///
-/// `Admission` bounds the number of waiting connections.
+/// `Admission` bounds the length of the queue.
 final class HandshakeRateLimit {
-    /// A connection that waits for its handshake.
+    /// A connection that waits until its handshake may start.
     final class Waiter {
         fileprivate var begin: (() -> Void)?
 
         fileprivate init(_ begin: @escaping () -> Void) { self.begin = begin }
 
-        /// Cancels the wait because the connection was closed.
+        /// Removes the connection from the queue, because it was closed.
         func cancel() { begin = nil }
     }
 
@@ -28,13 +29,15 @@ final class HandshakeRateLimit {
         bucket = TokenBucket(perSecond: Double(perSecond), now: now())
     }
 
-    /// The number of waiting connections, including cancelled ones.
+    /// The length of the queue, including connections that were closed meanwhile.
     var count: Int { waiting.count }
 
     func setRate(_ perSecond: Int) { bucket.setRate(Double(perSecond), now: now()) }
 
-    /// - Parameter begin: called when the handshake may start, never before this method returns; not called if the wait is cancelled.
-    /// - Returns: the waiter; `nil` if the handshake may start now, and then `begin` is not called.
+    /// Requests the start of a handshake.
+    /// - Parameter begin: called later, when the handshake may start. Not called if the handshake may start now, or if the wait is
+    ///   cancelled.
+    /// - Returns: `nil` if the handshake may start now; otherwise the position in the queue.
     func enter(_ begin: @escaping () -> Void) -> Waiter? {
         if waiting.isEmpty, bucket.hasToken(now: now()) {
             bucket.take(now: now())

@@ -9,11 +9,11 @@ import NIOCore
     import Glibc
 #endif
 
-// Socket addresses: a link-local address has a scope, the index of an interface of this machine.
+// Addresses with scopes. The scope of a link-local address is the index of an interface of this machine.
 extension IPAddress {
-    /// Parses an IPv4 or IPv6 address, possibly with an interface: `fe80::1%eth0`, `fe80::1%2`.
-    /// - Parameter interface: the interface of a link-local address that has none.
-    /// - Returns: `nil` for anything else, such as a host name or an unknown interface.
+    /// Parses an IPv4 or IPv6 address, possibly with an interface, such as `fe80::1%eth0` or `fe80::1%2`.
+    /// - Parameter interface: the interface of a link-local address, if the text has none.
+    /// - Returns: `nil` for any other text, such as a host name, or if the interface is unknown.
     init?(scoped text: String, interface: String? = nil) {
         guard text.utf8.count <= 128, !text.utf8.contains(0), let (address, named) = Self.withZone(text) else { return nil }
         self = address
@@ -32,7 +32,7 @@ extension IPAddress {
         }
     }
 
-    /// The address without its scope, to compare link-local addresses of a host across interfaces.
+    /// The address without its scope, for comparing link-local addresses that were seen on several interfaces.
     var withoutScope: IPAddress { with(scope: 0) }
 
     func socketAddress(port: UInt16) -> SocketAddress? {
@@ -43,7 +43,7 @@ extension IPAddress {
         return SocketAddress(raw, host: host)
     }
 
-    /// The address as text, with the name of its interface: `fe80::1%eth0`. It can be dialled.
+    /// The address as a text that can be dialled, with the name of its interface, such as `fe80::1%eth0`.
     var host: String {
         guard scope != 0, let name = Self.interfaceName(scope) else { return description }
         return "\(withoutScope)%\(name)"

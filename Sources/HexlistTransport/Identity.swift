@@ -3,9 +3,9 @@ public import HexlistModel
 import SwiftASN1
 import X509
 
-/// The key of this installation and its self-signed certificate (Docs/Protocol.md, "Identity").
+/// The private key of this installation, and its self-signed certificate (Docs/Protocol.md, "Identity").
 public struct Identity: Sendable {
-    /// SHA-256 of the key's SubjectPublicKeyInfo. Peers trust this fingerprint.
+    /// The SHA-256 of the key's SubjectPublicKeyInfo. The trust of peers is bound to it.
     public let fingerprint: Fingerprint
     /// DER of the certificate.
     let certificate: [UInt8]
@@ -17,27 +17,28 @@ public struct Identity: Sendable {
         (try? P256.Signing.PrivateKey(derRepresentation: privateKey)).map { Array($0.publicKey.derRepresentation) } ?? []
     }
 
-    /// The key's ECDSA signature (P-256, SHA-256) of a message as r ‖ s, 64 bytes. Each message must begin with a label that is unique to
-    /// its purpose.
+    /// Signs a message with the key: ECDSA with P-256 and SHA-256, as r ‖ s, 64 bytes. Each message must begin with a label for its
+    /// purpose, so that a signature for one purpose is never valid for another.
     @Sendable public func signature(of message: [UInt8]) throws -> [UInt8] {
         Array(try P256.Signing.PrivateKey(derRepresentation: privateKey).signature(for: message).rawRepresentation)
     }
 
-    /// Derives 32 secret bytes for one purpose from the key. They are constant for an identity and do not reveal the key.
-    /// - Parameter purpose: a unique constant for each purpose.
+    /// Derives a secret of 32 bytes from the key. It is the same as long as the identity is, and does not reveal the key.
+    /// - Parameter purpose: the label of the purpose. Each purpose has another one.
     public func secret(for purpose: String) -> [UInt8] {
         Array(HMAC<SHA256>.authenticationCode(for: Array(purpose.utf8), using: SymmetricKey(data: privateKey)))
     }
 
     public var peerID: PeerID { fingerprint.peerID }
 
-    /// Name of the PEM file in the state folder with key and certificate; mode 0600.
+    /// The name of the file with key and certificate (PEM, mode 0600) in the state folder.
     public static let fileName = "identity.pem"
 
+    /// Reads the identity.
     /// - Parameter folder: the state folder.
-    /// - Returns: `nil` if there is no identity yet; the caller decides whether to create one.
-    /// - Throws: `HexlistError` `identity` if the file exists but cannot be used: not a regular file, of another user, readable by others,
-    ///   unreadable, too long or truncated, without a P-256 key, or with a certificate of another key.
+    /// - Returns: `nil` if there is no identity. The caller decides whether to create one.
+    /// - Throws: `HexlistError` `identity` if the file exists but cannot be used. For example, it is not a regular file, belongs to another
+    ///   user or is readable by others, is truncated, has no P-256 key, or has a certificate of another key.
     public static func load(from folder: String) throws -> Identity? {
         let path = "\(folder)/\(fileName)"
         guard let bytes = try IdentityFile.read(path) else { return nil }
@@ -48,7 +49,7 @@ public struct Identity: Sendable {
         }
     }
 
-    /// Creates a key and stores it durably and atomically.
+    /// Creates an identity, and stores it durably and atomically.
     /// - Parameter folder: the state folder, which must exist.
     /// - Throws: `HexlistError` `identity` if an identity exists or cannot be written.
     public static func create(in folder: String) throws -> Identity {
@@ -57,17 +58,17 @@ public struct Identity: Sendable {
         return identity
     }
 
-    /// Replaces the identity by a new one, with an atomic rename.
+    /// Replaces the identity by a new one, atomically.
     /// - Parameter folder: the state folder.
-    /// - Throws: `HexlistError` `identity` if it cannot be written; the old one is then kept.
+    /// - Throws: `HexlistError` `identity` if the new identity cannot be written. The old one then stays.
     public static func replace(in folder: String) throws -> Identity {
         let identity = try ephemeral()
         try IdentityFile.replace("\(folder)/\(fileName)", in: folder, contents: Array(identity.pem.utf8))
         return identity
     }
 
-    /// Restores the identity of a backup into a folder without one.
-    /// - Parameter pem: the value of `pemBytes`.
+    /// Stores the identity of a backup in a folder that has none.
+    /// - Parameter pem: the bytes that `pemBytes` had.
     /// - Throws: `HexlistError` `identity` if the bytes are not an identity or cannot be written.
     public static func restore(_ pem: [UInt8], in folder: String) throws -> Identity {
         let identity: Identity
@@ -81,7 +82,7 @@ public struct Identity: Sendable {
         return identity
     }
 
-    /// Key and certificate as PEM. Secret: they allow anyone to act as this installation.
+    /// Key and certificate as PEM. Secret: anyone who has them can act as this installation.
     public var pemBytes: [UInt8] { Array(pem.utf8) }
 
     /// The certificate as PEM, without the key.
@@ -92,7 +93,8 @@ public struct Identity: Sendable {
         try make(key: P256.Signing.PrivateKey())
     }
 
-    /// - Throws: an error of the certificate library; not expected for a valid key.
+    /// Creates an identity with a given key.
+    /// - Throws: an error of the certificate library; none is known for valid keys.
     static func make(key: P256.Signing.PrivateKey, validity: CertificateValidity = .allTimes) throws -> Identity {
         let info = key.publicKey.derRepresentation
         let fingerprint = try SubjectPublicKey.fingerprint(ofKeyInfo: info)
@@ -115,6 +117,7 @@ public struct Identity: Sendable {
         self.privateKey = privateKey
     }
 
+    /// Reads key and certificate from PEM.
     /// - Throws: `PEMFault`.
     init(pem bytes: [UInt8]) throws {
         guard let documents = try? PEMDocument.parseMultiple(pemString: String(decoding: bytes, as: UTF8.self)) else {

@@ -8,15 +8,16 @@ import HexlistModel
     import Glibc
 #endif
 
-/// Reads and writes the file of the private key. The file is never readable by other users, and always complete or absent.
+/// Reads and writes the file with the private key. Other users can never read the file, and a file that exists is always complete.
 enum IdentityFile {
-    /// Maximum bytes of the file. A P-256 key and its certificate take about 900.
+    /// Maximum bytes of the file. A P-256 key with its certificate takes about 900.
     private static let largest = 64 << 10
 
+    /// Reads the file.
     /// - Returns: `nil` if there is no such file.
-    /// - Throws: `HexlistError` `identity`.
+    /// - Throws: `HexlistError` `identity` if the file cannot be used.
     static func read(_ path: String) throws -> [UInt8]? {
-        // O_NONBLOCK so that a FIFO in place of the file does not block the start.
+        // With O_NONBLOCK, a FIFO in place of the file does not block the start of the daemon.
         let file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
         guard file >= 0 else {
             let code = errno
@@ -72,7 +73,7 @@ enum IdentityFile {
     }
 
     /// Writes and syncs a temporary file, then renames it.
-    /// - Throws: `HexlistError` `identity`, also if the file exists.
+    /// - Throws: `HexlistError` `identity` if the file exists or cannot be written.
     static func create(_ path: String, in folder: String, contents: [UInt8]) throws {
         var state = stat()
         guard lstat(path, &state) != 0 else {
@@ -85,9 +86,9 @@ enum IdentityFile {
         try synchronize(folder)
     }
 
-    /// Like `create`, but replaces an existing file. An error when syncing the folder after the rename is ignored: the old file may be back
-    /// after a power cut.
-    /// - Throws: `HexlistError` `identity`; the old file is then kept.
+    /// Writes the file as `create` does, but replaces an existing file. If syncing the folder fails after the rename, the error is ignored.
+    /// The old file may then be back after a power failure.
+    /// - Throws: `HexlistError` `identity` if the file cannot be written. The old file then stays.
     static func replace(_ path: String, in folder: String, contents: [UInt8]) throws {
         try put(path, contents)
         try? synchronize(folder)
@@ -95,7 +96,7 @@ enum IdentityFile {
 
     private static func put(_ path: String, _ contents: [UInt8]) throws {
         let temporary = path + ".new"
-        unlink(temporary)  // left over from a process that was killed before the rename
+        unlink(temporary)  // exists if a process was killed before its rename
         do {
             try write(contents, to: temporary)
             guard rename(temporary, path) == 0 else { throw failure("create", path, errno) }
@@ -109,7 +110,7 @@ enum IdentityFile {
         let file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard file >= 0 else { throw failure("create", path, errno) }
         defer { close(file) }
-        // Sets the mode to exactly 0600, because the umask may have removed bits at creation.
+        // The mode is set to exactly 0600, because the umask may have removed bits when the file was created.
         guard fchmod(file, 0o600) == 0 else { throw failure("protect", path, errno) }
         var written = 0
         while written < contents.count {
@@ -131,7 +132,7 @@ enum IdentityFile {
         #endif
     }
 
-    /// Syncs the folder, so that the name of the file is durable too.
+    /// Syncs the folder, so that the name of the file is durable as well.
     private static func synchronize(_ folder: String) throws {
         let directory = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard directory >= 0 else { throw failure("open", folder, errno) }
@@ -139,7 +140,7 @@ enum IdentityFile {
         guard fsync(directory) == 0 || errno == EINVAL else { throw failure("write", folder, errno) }  // EINVAL: not supported here
     }
 
-    /// The hint for an unusable file. Moving it away is not enough: a start with a used store and without an identity is refused.
+    /// The hint for a file that cannot be used. Moving it away is not enough: if a used store has no identity, the daemon does not start.
     static let restore =
         "Put back a copy of this file. If you have none, move it away and run `hexlistd --begin-anew` for a new identity, which other peers "
         + "have to trust again."

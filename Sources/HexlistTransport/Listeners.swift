@@ -11,9 +11,10 @@ import NIOPosix
     import Glibc
 #endif
 
-/// The listening sockets. Confined to its event loop.
+/// The listening sockets. Used on its event loop only.
 final class Listeners {
-    /// Delay before the next attempt after running out of descriptors, or after a socket closed unexpectedly.
+    /// Time until the next attempt to accept connections or to bind a socket, after the process has run out of descriptors or a socket was
+    /// closed unexpectedly.
     static let pause = TimeAmount.seconds(1)
 
     typealias Bind = @Sendable (SocketAddress) -> EventLoopFuture<any Channel>
@@ -28,13 +29,13 @@ final class Listeners {
         self.logger = logger
     }
 
-    /// Keeps a listening socket until `close()`, and rebinds it if it closes unexpectedly.
+    /// Stores a listening socket until `close()`. If the socket is closed unexpectedly, it is bound again.
     func keep(_ channel: any Channel, bind: @escaping Bind) {
         guard !isClosed else { return channel.close(promise: nil) }
         sockets.append(channel)
         let address = channel.localAddress
         channel.closeFuture.assumeIsolated().whenComplete { _ in
-            // A socket that is not listed any more was closed by `close(port:)`.
+            // A socket that is no longer in the list was closed by `close(port:)`.
             guard let index = self.sockets.firstIndex(where: { $0 === channel }) else { return }
             self.sockets.remove(at: index)
             guard !self.isClosed, let address else { return }
@@ -55,13 +56,15 @@ final class Listeners {
         }
     }
 
+    /// Closes the listening sockets on a port. Connections that were accepted stay open.
     func close(port: Int) {
         let closing = sockets.filter { $0.localAddress?.port == port }
         sockets.removeAll { $0.localAddress?.port == port }
         for channel in closing { channel.close(promise: nil) }
     }
 
-    /// - Returns: a future for each socket, completed when it is closed.
+    /// Closes all listening sockets.
+    /// - Returns: a future for each socket, which completes when the socket is closed.
     func close() -> [EventLoopFuture<Void>] {
         isClosed = true
         let closing = sockets.map(\.closeFuture)
@@ -70,15 +73,15 @@ final class Listeners {
     }
 }
 
-/// Pauses accepting while the process is out of descriptors or memory: NIO alone would retry in a busy loop. Precedes the handler that sets
-/// up accepted connections.
+/// Stops accepting connections for `pause` if the process has run out of descriptors or memory. NIO alone would retry in a busy loop. Its
+/// place in the pipeline is before the handler that prepares accepted connections.
 final class AcceptPause: ChannelInboundHandler {
     typealias InboundIn = any Channel
 
     private let logger: Logger
     private let pause: TimeAmount
     private var isPaused = false
-    /// The time of the last log line; at most one a minute, because the condition may last.
+    /// The time of the last log message. At most one is written per minute, because the lack of resources may last.
     private var lastLogged: ContinuousClock.Instant?
 
     init(logger: Logger, pause: TimeAmount = Listeners.pause) {

@@ -10,25 +10,27 @@ import NIOPosix
     import Glibc
 #endif
 
-/// Resolves the host names of configured peers through the system. One lookup per name at a time, so a hanging resolver blocks at most one
-/// thread per name. Confined to its event loop.
+/// Resolves host names with the resolver of the system. A name has at most one lookup at a time, so a resolver that hangs blocks at most
+/// one thread per name. Used on its event loop only.
 final class NameResolver {
     typealias LookupResult = Result<[IPAddress], DialError>
 
-    /// Maximum number of addresses of one name that are used.
+    /// Maximum number of addresses of a name that are returned.
     private static let addresses = 8
 
     private let eventLoop: any EventLoop
     private let threads: NIOThreadPool
+    /// The completions of the lookups in progress, by name.
     private var waiting: [String: [(LookupResult) -> Void]] = [:]
 
-    /// - Parameter threads: the threads that a lookup blocks.
+    /// - Parameter threads: the threads on which lookups block.
     init(eventLoop: any EventLoop, threads: NIOThreadPool = .singleton) {
         self.eventLoop = eventLoop
         self.threads = threads
     }
 
-    /// - Parameter completion: called exactly once, on the loop, after this method returns. There is no timeout.
+    /// Resolves a name. There is no timeout.
+    /// - Parameter completion: called exactly once, on the event loop, after this method has returned.
     func resolve(_ name: String, completion: @escaping (LookupResult) -> Void) {
         guard (1...253).contains(name.utf8.count), !name.utf8.contains(0) else {
             return eventLoop.assumeIsolated().execute { completion(.failure(.nameNotFound("it is no name of a host"))) }
@@ -49,7 +51,7 @@ final class NameResolver {
             }
     }
 
-    /// Resolves a name. Blocks.
+    /// Resolves a name. Blocks until the system's resolver returns.
     private static func lookUp(_ name: String) -> LookupResult {
         var hints = addrinfo()
         #if canImport(Darwin) || canImport(Musl)
@@ -80,7 +82,7 @@ final class NameResolver {
         case AF_INET6 where Int(entry.ai_addrlen) >= MemoryLayout<sockaddr_in6>.size:
             return IPAddress(SocketAddress(bytes.loadUnaligned(as: sockaddr_in6.self)))
         default:
-            return nil  // another socket family, which is not used here
+            return nil  // neither IPv4 nor IPv6
         }
     }
 }

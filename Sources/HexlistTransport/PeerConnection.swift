@@ -3,63 +3,63 @@ import HexlistWire
 public import NIOCore
 import Synchronization
 
-/// The channel of a session: delivers frames and sends bytes.
+/// The connection of a session: receives frames and sends bytes.
 ///
-/// Confined to its event loop, which every method asserts; that makes it `Sendable`. No method calls the delegate before the method
-/// returns: the delegate is called at the end of the current read burst or in the next tick of the loop.
+/// Every member is used on its event loop only, which the methods assert; that makes the class `Sendable`. No method calls the delegate
+/// before it returns. The delegate is called at the end of the current read, or in the next tick of the event loop.
 public final class PeerConnection: @unchecked Sendable {
     public enum Role: Sendable {
         case dialer, acceptor
     }
 
-    /// High and low water marks of bytes waiting to be sent: `isWritable` becomes false at `high` and true again at `low`. They apply to
-    /// this object and to the channel separately, so up to twice as much and one frame may wait.
+    /// Low and high water mark of bytes that are to be sent. `isWritable` becomes `false` at `high` and `true` again at `low`. The marks
+    /// apply separately to the buffer of this object and to that of the channel, so up to twice `high` and one frame may be in memory.
     static let waterMark = (low: 64 << 10, high: 256 << 10)
-    /// Maximum time `close()` waits for the peer.
+    /// Maximum time for which `close()` waits until the peer has closed too.
     static let closeTime = TimeAmount.seconds(2)
-    /// Maximum bytes passed to TLS at once. Encrypted, they fit into its initial buffer of 16 KiB, which would otherwise grow and never
-    /// shrink.
+    /// Maximum bytes that are passed to TLS at once. After encryption they fit into the initial buffer of TLS, 16 KiB. A larger buffer
+    /// would never shrink again.
     private static let shortWriteBytes = (16 << 10) - 256
-    /// Maximum bytes passed to TLS at once for a trusted peer, whose buffer may grow to 64 KiB: a chunk of `WriteBuffer` takes one system
-    /// call.
+    /// Maximum bytes that are passed to TLS at once for a trusted peer. The buffer of TLS may grow to 64 KiB, so that a chunk of
+    /// `WriteBuffer` takes one system call.
     private static let longWriteBytes = (64 << 10) - 256
     private static let allocator = ByteBufferAllocator()
-    /// Maximum bytes read and dropped after `close()`: those the peer may have in flight. Closing a socket with unread bytes resets the
-    /// connection, and a reset may overtake the last frame.
+    /// Maximum bytes that are read and discarded after `close()`. They are the bytes that the peer may have in flight. If the socket were
+    /// closed before they are read, the kernel would reset the connection, and the peer might lose the last frames.
     private static let closeBytes = ProtocolLimits.windowBytes
-    /// As `closeBytes`, but for a stranger, whose traffic is throttled so that little is in flight.
+    /// Like `closeBytes`, for a stranger. Reading from strangers is throttled, so few bytes are in flight.
     private static let strangerCloseBytes = 512 << 10
-    /// As `closeBytes`, but after a frame with an invalid length.
+    /// Like `closeBytes`, after a frame with an invalid length.
     private static let faultBytes = 64 << 10
 
     public let role: Role
     public let eventLoop: any EventLoop
-    /// A number unique in this process, increasing with each connection.
+    /// A number that is unique in this process. It increases with each connection.
     public let id: UInt64
-    /// Numeric address of the peer; a link-local one with `%interface`.
+    /// The numeric address of the peer. A link-local address has its interface, such as `%eth0`.
     public let remoteAddress: String
-    /// The unit by which connections are counted: the peer's address or IPv6 /64 (`Admission.network`).
+    /// The address under which the connection is counted: the peer's address or IPv6 /64 (`Admission.network`).
     public let remoteNetwork: String
     public let remotePort: UInt16
-    /// Numeric address of this side.
+    /// The numeric address of this machine on the connection.
     public let localAddress: String
-    /// The dialled target; `nil` for an accepted connection.
+    /// The target that was dialled; `nil` for an accepted connection.
     public let target: DialTarget?
     public let isTLS: Bool
-    /// Fingerprint of the key that the peer proved; `nil` for plain TCP.
+    /// The fingerprint of the key that the peer proved; `nil` on plain TCP.
     public let peerFingerprint: Fingerprint?
-    /// The time when the TCP connection was accepted, or its dial began.
+    /// The time when the connection was accepted, or when its dial began.
     public let openedAt: ContinuousClock.Instant
 
     private enum Phase {
         case open
-        /// A frame had an invalid length; reading has stopped.
+        /// A frame had an invalid length, so reading has stopped.
         case faulted
-        /// This side closed the connection: up to `left` more bytes are read and dropped.
+        /// `close()` was called. Up to `left` more bytes are read and discarded.
         case closing(left: Int)
-        /// The channel is closed; frames received before may still wait for `isReading`.
+        /// The channel is closed. Frames that were received before may still have to be delivered, when `isReading` becomes `true`.
         case ended((any Error)?)
-        /// The delegate was notified of the end.
+        /// The delegate was notified that the connection is closed.
         case closed
     }
 
@@ -75,29 +75,34 @@ public final class PeerConnection: @unchecked Sendable {
     private var context: ChannelHandlerContext?
     private var phase = Phase.open
     private var decoder: FrameDecoder
-    /// Received bytes of frames that were not delivered yet.
+    /// Received bytes that were not delivered yet.
     private var inbound = ByteBuffer()
-    /// Whether the delegate must not be called, because it is handling a frame or has called `flush`.
+    /// Whether the delegate must not be called now, because it is handling a frame or is inside a call of `flush`.
     private var suppressesEvents = false
+    /// Whether `readCompleted` has to be called, because frames were delivered.
     private var isReadCompletedPending = false
+    /// Whether NIO wanted to read while reading was paused. The read is made up for later.
     private var isReadHeld = false
     private var reading = true
     private var outgoing = WriteBuffer()
-    /// Whether the last bytes passed to the channel were not taken by the kernel yet.
+    /// Whether the kernel has not accepted all bytes that were passed to the channel.
     private var isSending = false
+    /// Whether `isWritable` is `false` because of the water marks.
     private var isBlocked = false
+    /// Whether a call of `tick` is scheduled.
     private var isScheduled = false
     private var closeMode: CloseMode?
     private var firstError: (any Error)?
     private var closeTimer: Scheduled<Void>?
     private var receiver: (any PeerConnectionDelegate)?
 
+    /// The origin of a connection: its role and addresses.
     struct Origin {
         var role: Role
         var target: DialTarget?
         var fingerprint: Fingerprint?
         var openedAt: ContinuousClock.Instant
-        /// The unit by which the peer's connections are counted (`Admission.network`).
+        /// The address under which the connection is counted (`Admission.network`).
         var network: IPAddress?
     }
 
@@ -123,7 +128,8 @@ public final class PeerConnection: @unchecked Sendable {
 
     // MARK: For the session
 
-    /// The receiver of frames, retained until `closed`. Frames that arrive before it is set are delivered then.
+    /// The receiver of frames, retained until its method `closed` was called. Frames that arrive before a delegate is set are delivered
+    /// afterwards.
     public var delegate: (any PeerConnectionDelegate)? {
         get { receiver }
         set {
@@ -134,8 +140,8 @@ public final class PeerConnection: @unchecked Sendable {
         }
     }
 
-    /// Maximum bytes of a frame's body, from the next header on. Initially 8 KiB for TLS and 64 KiB for plain TCP. With the limit of a
-    /// trusted peer, reads of the socket are larger.
+    /// Maximum bytes of a frame's body. A change applies to the next frame. Initially 8 KiB with TLS, and 64 KiB on plain TCP. At the limit
+    /// of a trusted peer, more bytes are read from the socket at once.
     public var frameLimit: Int {
         get { decoder.limit }
         set {
@@ -148,7 +154,7 @@ public final class PeerConnection: @unchecked Sendable {
 
     private var allowsLongFrames: Bool { decoder.limit >= ProtocolLimits.trustedFrameBytes }
 
-    /// Whether the socket is read and frames are delivered. `false` applies back-pressure to the peer.
+    /// Whether the socket is read and frames are delivered. Setting it to `false` makes the peer wait.
     public var isReading: Bool {
         get { reading }
         set {
@@ -159,21 +165,22 @@ public final class PeerConnection: @unchecked Sendable {
         }
     }
 
-    /// Whether fewer than 256 KiB wait to be sent. Once it is `false`, `writabilityChanged` is called when no more than 64 KiB wait.
+    /// Whether more bytes should be written. `false` from the time when 256 KiB are to be sent, until no more than 64 KiB are. Then
+    /// `writabilityChanged` is called.
     public var isWritable: Bool {
         guard isOpen else { return false }
         return !isBlocked
     }
 
-    /// Written bytes that the kernel has not accepted yet.
+    /// Number of written bytes that the kernel has not accepted yet.
     public var pendingWriteBytes: Int {
         outgoing.bytes + channelBytes
     }
 
-    /// Bytes in the channel that the kernel has not accepted yet.
+    /// Number of bytes in the channel that the kernel has not accepted yet.
     var channelBytes: Int { (try? channel.syncOptions?.getOption(ChannelOptions.bufferedWritableBytes)) ?? 0 }
 
-    /// `false` after `close()` or `abort()`, and when the peer has closed.
+    /// Whether the connection can be used. `false` after `close()` and `abort()`, and after the peer has closed it.
     public var isOpen: Bool {
         switch phase {
         case .open, .faulted: true
@@ -181,7 +188,8 @@ public final class PeerConnection: @unchecked Sendable {
         }
     }
 
-    /// Buffers bytes, which are sent as one write at the end of the read burst or of this tick of the loop. No effect if closed.
+    /// Writes bytes. They are sent with other written bytes at the end of the current read or of this tick of the event loop. No effect if
+    /// the connection is not open.
     public func write(_ bytes: ByteBuffer) {
         eventLoop.assertInEventLoop()
         guard isOpen else { return }
@@ -189,7 +197,7 @@ public final class PeerConnection: @unchecked Sendable {
         written()
     }
 
-    /// Like `write(_:)`, but `encode` appends the frames directly to the send buffer.
+    /// Writes frames like `write(_:)`. `encode` appends them directly to the send buffer.
     public func write(_ encode: (inout ByteBuffer) -> Void) {
         eventLoop.assertInEventLoop()
         guard isOpen else { return }
@@ -202,27 +210,30 @@ public final class PeerConnection: @unchecked Sendable {
         schedule()
     }
 
-    /// Sends buffered bytes immediately if they are few and no earlier write is in flight; otherwise they are sent at the end of this tick.
-    /// Use it for latency-sensitive frames if the caller has more to do.
+    /// Sends written bytes immediately, if they are at most 64 KiB and the kernel has accepted earlier ones. Otherwise they are sent at the
+    /// end of this tick. For frames that should not wait until the caller has finished.
     public func flush() {
         eventLoop.assertInEventLoop()
         guard isOpen, !isBlocked, !suppressesEvents, outgoing.bytes <= Self.waterMark.low else { return }
-        // If the socket fails here, it is read to its end and closed before `send` returns. The tick scheduled by `write` reports it.
+        // If the socket fails here, NIO reads the rest of its data and closes it before `send` returns. The delegate is notified in the
+        // tick that `write` has scheduled.
         suppressesEvents = true
         defer { suppressesEvents = false }
         send()
     }
 
-    /// Records that the peer said Hello and proved its identity: the connection no longer counts as unidentified.
+    /// Records that the peer has proved its identity and has sent a Hello. The connection then no longer counts for
+    /// `TransportLimits.unidentified`.
     public func markIdentified() {
         eventLoop.assertInEventLoop()
         identified()
     }
 
-    /// Sends buffered bytes and closes in an orderly way, waiting at most 2 s for the peer. From now on only `closed` is delivered.
+    /// Sends written bytes, and closes the connection in an orderly way. Waits at most 2 s for the peer to close. The delegate is only
+    /// notified of `closed` from now on.
     public func close() { startClose(.orderly) }
 
-    /// Closes immediately; unsent bytes are lost.
+    /// Closes the connection immediately. Bytes that were not sent are lost.
     public func abort() { startClose(.abrupt) }
 
     private func startClose(_ closeMode: CloseMode) {
@@ -259,7 +270,7 @@ public final class PeerConnection: @unchecked Sendable {
         endIfDelivered()
     }
 
-    /// Notifies the delegate of the end of a read burst, and sends the bytes it wrote.
+    /// Notifies the delegate of the end of a read, and sends the bytes that it wrote.
     private func endBurst() {
         if isReadCompletedPending {
             isReadCompletedPending = false
@@ -270,8 +281,8 @@ public final class PeerConnection: @unchecked Sendable {
         unblock()
     }
 
-    /// Passes buffered bytes to the channel once the kernel has taken the previous ones: a waiting TLS record holds a buffer of 16 KiB
-    /// however short it is, while many short frames are coalesced here into few long records. A pending close does not wait.
+    /// Passes written bytes to the channel, once the kernel has accepted the previous ones. Until then, short frames are coalesced here
+    /// into long TLS records, because each record in the channel takes a buffer of 16 KiB. A pending close does not wait.
     private func send() {
         guard !isSending || closeMode != nil else { return }
         var pieces = outgoing.take()
@@ -308,7 +319,7 @@ public final class PeerConnection: @unchecked Sendable {
         guard let closeMode else { return }
         self.closeMode = nil
         guard let context else {
-            // The channel closed before this call.
+            // The channel was closed before this call.
             if case .closing = phase { end() }
             return
         }
@@ -317,7 +328,7 @@ public final class PeerConnection: @unchecked Sendable {
             gate.abort()
         case .orderly:
             closeTimer = eventLoop.scheduleTask(in: Self.closeTime) { self.gate.abort() }
-            // TLS waits for the peer's close_notify, plain TCP for its FIN.
+            // With TLS, the channel waits for the peer's close_notify; on plain TCP, for the peer's FIN.
             context.close(mode: isTLS ? .all : .output, promise: nil)
         }
     }
@@ -359,7 +370,7 @@ public final class PeerConnection: @unchecked Sendable {
         }
     }
 
-    /// Frees the receive buffer of an idle connection.
+    /// Frees the part of the receive buffer that is no longer used.
     private func trim() {
         if inbound.readableBytes == 0 { inbound = ByteBuffer() } else { inbound.discardReadBytes() }
     }
@@ -390,7 +401,7 @@ public final class PeerConnection: @unchecked Sendable {
             if inbound.readableBytes == 0 {
                 inbound = bytes
                 deliver()
-                // Copies the rest of a frame, so that the TLS handler can reuse its buffer.
+                // The beginning of a frame is copied, so that the TLS handler can use its buffer again.
                 inbound = inbound.readableBytes > 0 ? Self.allocator.buffer(buffer: inbound) : ByteBuffer()
             } else {
                 inbound.writeImmutableBuffer(bytes)
@@ -399,7 +410,7 @@ public final class PeerConnection: @unchecked Sendable {
             }
         case .closing(let left):
             phase = .closing(left: left - bytes.readableBytes)
-            // The peer continues to send although this side has closed.
+            // The peer still sends, although it can know that this machine has closed the connection.
             if left <= bytes.readableBytes { gate.abort() }
         case .faulted, .ended, .closed:
             break
@@ -408,7 +419,8 @@ public final class PeerConnection: @unchecked Sendable {
 
     func burstEnded() { if suppressesEvents { schedule() } else { endBurst() } }
 
-    /// - Returns: whether the channel may read now; otherwise it reads when reading resumes.
+    /// Called when NIO wants to read the socket.
+    /// - Returns: whether it may read now. If not, the read follows when reading resumes.
     func mayRead() -> Bool {
         let mayRead = shouldRead
         isReadHeld = !mayRead
@@ -440,7 +452,7 @@ public final class PeerConnection: @unchecked Sendable {
         }
     }
 
-    /// Ends the connection if the channel is closed and all complete frames were delivered.
+    /// Notifies the delegate of the end, if the channel is closed and all complete frames were delivered.
     private func endIfDelivered() {
         guard case .ended(let error) = phase, reading, receiver != nil, !suppressesEvents else { return }
         deliver()
@@ -457,7 +469,7 @@ public final class PeerConnection: @unchecked Sendable {
         inbound = ByteBuffer()
         outgoing = WriteBuffer()
         guard let receiver else {
-            // A delegate set later is still notified of the end.
+            // If a delegate is set later, it is notified of the end then.
             reading = true
             phase = .ended(error)
             return
@@ -468,9 +480,9 @@ public final class PeerConnection: @unchecked Sendable {
     }
 }
 
-/// Reasons for the end of a connection besides errors of TLS and of the socket.
+/// The reasons for the end of a connection that are not errors of TLS or of the socket.
 public enum ConnectionFault: Error, Sendable, CustomStringConvertible {
-    /// The peer closed in the middle of a frame.
+    /// The peer closed the connection in the middle of a frame.
     case truncatedFrame
 
     public var description: String {

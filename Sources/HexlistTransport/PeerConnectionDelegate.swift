@@ -1,15 +1,16 @@
-/// Receives the events of a connection. Called on the connection's event loop, never inside a method of `PeerConnection`.
+/// Receives the events of a connection, on the event loop of the connection. Never called from inside a method of `PeerConnection`.
 public protocol PeerConnectionDelegate: AnyObject {
-    /// - Parameter frame: the body of one frame, 1 … `frameLimit` bytes.
+    /// Handles a received frame.
+    /// - Parameter frame: the body of the frame, 1 … `frameLimit` bytes.
     func received(frame: [UInt8], on connection: PeerConnection)
-    /// Called when all frames that arrived together were delivered. Bytes written meanwhile are sent as one write after this returns.
+    /// Called after all frames that arrived together were delivered. Bytes that the delegate has written are sent together after this call.
     func readCompleted(on connection: PeerConnection)
-    /// Called when a frame's length is outside 1 … `frameLimit`. Reading has stopped, and the connection closes as with `close()` when this
-    /// returns, so a `Bye` can still be written.
+    /// Called if the length of a frame is not within 1 … `frameLimit`. Reading has stopped. After this call the connection is closed as by
+    /// `close()`, so a `Bye` that the delegate writes is still sent.
     func frameFault(_ length: UInt32, on connection: PeerConnection)
-    /// Called when the connection is writable again.
+    /// Called when `isWritable` becomes `true` again.
     func writabilityChanged(on connection: PeerConnection)
-    /// Called exactly once, as the last event.
-    /// - Parameter error: `nil` if either side closed in an orderly way.
+    /// Called exactly once, as the last event, after the connection was closed.
+    /// - Parameter error: `nil` if one of the peers closed the connection in an orderly way.
     func closed(on connection: PeerConnection, error: (any Error)?)
 }

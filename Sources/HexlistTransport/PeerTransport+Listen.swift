@@ -11,14 +11,15 @@ import NIOPosix
 #endif
 
 extension PeerTransport {
-    /// Listens for peers on one port.
+    /// Accepts connections of peers on one port.
     /// - Parameters:
-    ///   - addresses: numeric addresses, link-local ones with an interface. Empty: all addresses, IPv6 only if the machine has it.
-    ///   - port: 0 … 65535; 0 for a port chosen by the system.
-    ///   - onAccept: called on the loop when the handshake is complete or, for plain TCP, the first byte is that of a frame. Frames are
+    ///   - addresses: the numeric addresses to listen on. Link-local ones have an interface. If empty, all IPv4 and IPv6 addresses that the
+    ///     machine has.
+    ///   - port: 0 … 65535. For 0, the system chooses a port.
+    ///   - onAccept: called on the event loop when the handshake is complete; on plain TCP, when the first byte has arrived. Frames are
     ///     delivered once `delegate` is set.
-    /// - Returns: the port.
-    /// - Throws: `HexlistError` `portInUse` or `configuration`; then nothing listens.
+    /// - Returns: the port that is used.
+    /// - Throws: `HexlistError` `portInUse` or `configuration`. No socket listens then.
     public func listen(
         addresses: [String], port: Int, onAccept: @escaping @Sendable (PeerConnection) -> Void
     ) async throws -> Int {
@@ -30,14 +31,14 @@ extension PeerTransport {
         return try await listen(addresses, port) { try AcceptedChannel.install(on: $0, state: $1) }
     }
 
-    /// Listens for LocalSend devices on another port.
+    /// Accepts connections of LocalSend devices on another port.
     /// - Parameters:
-    ///   - addresses: as for peers.
-    ///   - port: 0 for a port chosen by the system.
-    ///   - received: called on the loop with each request.
-    ///   - refused: called on the loop with the address of a connection whose handshake failed.
-    /// - Returns: the port.
-    /// - Throws: `HexlistError` `portInUse` or `configuration`; then nothing listens.
+    ///   - addresses: the numeric addresses to listen on, as in `listen`.
+    ///   - port: 0 … 65535. For 0, the system chooses a port.
+    ///   - received: called on the event loop with each request.
+    ///   - refused: called on the event loop with the address of each connection whose handshake failed.
+    /// - Returns: the port that is used.
+    /// - Throws: `HexlistError` `portInUse` or `configuration`. No socket listens then.
     public func listenForDevices(
         addresses: [String], port: UInt16, received: @escaping @Sendable (DeviceExchange) -> Void,
         refused: @escaping @Sendable (IPAddress) -> Void
@@ -51,7 +52,7 @@ extension PeerTransport {
         return try await listen(addresses, port) { channel, _ in try server.value.install(on: channel) }
     }
 
-    /// Stops listening on the port of a `listenForDevices`. Open connections stay. Thread-safe.
+    /// Stops listening on a port of `listenForDevices`. Connections that were accepted stay open. Thread-safe.
     public func stopListening(port: Int) {
         let state = state
         eventLoop.execute { state.value.listeners.close(port: port) }
@@ -59,10 +60,11 @@ extension PeerTransport {
 
     private typealias Install = @Sendable (any Channel, TransportState) throws -> Void
 
-    /// - Parameter install: sets up an accepted connection.
+    /// Listens on all addresses, on the same port.
+    /// - Parameter install: prepares an accepted connection.
     private func listen(_ addresses: [String], _ port: UInt16, _ install: @escaping Install) async throws -> Int {
         let wanted = try addresses.isEmpty ? Self.everyAddress : addresses.map(Self.listenAddress)
-        // A port chosen for the first address may be in use on another one.
+        // If the system chooses the port for the first address, it may be in use on another address. The method then tries again.
         var triesLeft = port == 0 ? 20 : 1
         while true {
             triesLeft -= 1
@@ -89,7 +91,7 @@ extension PeerTransport {
         return address
     }
 
-    /// - Parameter isOptional: whether to skip an address family that this machine does not have.
+    /// - Parameter isOptional: whether an address is skipped if the machine does not support its family.
     private func bindAll(
         _ addresses: [IPAddress], port: UInt16, isOptional: Bool, _ install: @escaping Install
     ) async throws -> [any Channel] {
@@ -126,7 +128,7 @@ extension PeerTransport {
                 channel.eventLoop.makeCompletedFuture { try install(channel, state.value) }
             }
         if address.protocol == .inet6 {
-            // Separate sockets for IPv4 and IPv6, so that IPv4 addresses are never IPv4-mapped.
+            // IPv4 and IPv6 have separate sockets, so that IPv4 addresses never have the IPv4-mapped form.
             bootstrap = bootstrap.serverChannelOption(.socket(.init(IPPROTO_IPV6), .init(IPV6_V6ONLY)), value: 1)
         }
         return bootstrap.bind(to: address)

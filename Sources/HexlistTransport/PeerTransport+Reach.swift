@@ -3,7 +3,7 @@ public import NIOCore
 import NIOPosix
 
 extension PeerTransport {
-    /// Resolves a host name to the addresses that a dial would try.
+    /// Resolves a host name to the addresses that a dial of the name would try.
     public func addresses(of name: String) -> EventLoopFuture<Result<[String], DialError>> {
         let promise = eventLoop.makePromise(of: Result<[String], DialError>.self)
         let state = state
@@ -13,8 +13,8 @@ extension PeerTransport {
         return promise.futureResult
     }
 
-    /// Measures the time to open a TCP connection, which is then closed.
-    /// - Parameter target: a numeric target.
+    /// Measures the time that a TCP connection takes to open. The connection is closed immediately.
+    /// - Parameter target: a target with a numeric address.
     public func connectTime(_ target: DialTarget) -> EventLoopFuture<Result<Duration, DialError>> {
         guard let address = IPAddress(scoped: target.host, interface: target.interface)?.socketAddress(port: target.port), target.port > 0
         else {

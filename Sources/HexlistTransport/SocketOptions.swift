@@ -8,22 +8,22 @@ import NIOCore
     import Glibc
 #endif
 
-/// Socket options of all peer connections.
+/// The socket options of all connections of peers.
 ///
-/// TCP_USER_TIMEOUT is not set: the kernel would close connections to peers that are alive but do not read for longer than the timeout
-/// (zero window). Dead connections are detected earlier by the session's own timeouts.
+/// TCP_USER_TIMEOUT is not set. With it, the kernel would close connections to peers that are alive but do not read for some time (zero
+/// window). The timeouts of sessions detect dead connections earlier.
 enum SocketOptions {
-    /// Maximum bytes of a socket read. TLS keeps a buffer of this size for the life of the connection.
+    /// Maximum bytes of one read of a socket. TLS has a buffer of this size for each connection.
     static let readBytes = 16 << 10
-    /// Maximum bytes of a socket read from a trusted peer, if the previous read did not empty the socket. Bulk transfers are 5 % faster
-    /// than with `readBytes`.
+    /// Maximum bytes of one read of a trusted peer's socket, if the previous read did not empty the socket. Bulk sends are 5 % faster than
+    /// with `readBytes`.
     static let longReadBytes = 64 << 10
 
     static func apply(to channel: any Channel) throws {
         guard let options = channel.syncOptions else { return }
         try options.setOption(.tcpOption(.tcp_nodelay), value: 1)
         try options.setOption(.socketOption(.so_keepalive), value: 1)
-        // Keep-alive detects a silent host after 15 s + 3 × 5 s, even before there is a session.
+        // Keep-alive detects a silent host after 15 s + 3 × 5 s, also before a session begins.
         #if os(Linux)
             let keepAlive = [(TCP_KEEPIDLE, 15), (TCP_KEEPINTVL, 5), (TCP_KEEPCNT, 3)]
         #else
@@ -39,10 +39,10 @@ enum SocketOptions {
     }
 }
 
-/// Allocates a new buffer for each read, so that idle connections hold none.
+/// Allocates another buffer for each read, so that idle connections have none.
 ///
-/// NIO keeps a channel's first buffer for the life of the channel and reuses it only if the size does not grow. So the first buffer is
-/// small, and the later ones are larger and not kept.
+/// NIO retains the first buffer of a channel until the channel is closed, and uses it again only if the size does not grow. The first
+/// buffer is therefore small. Later ones are larger, and are not retained.
 struct ReadBufferAllocator: RecvByteBufferAllocator {
     private static let firstBytes = 1 << 10
     private let maximumBytes: Int
@@ -53,7 +53,7 @@ struct ReadBufferAllocator: RecvByteBufferAllocator {
         next = Self.firstBytes
     }
 
-    /// Creates the allocator of a channel that has read before, whose first buffer exists already.
+    /// Creates an allocator for a channel that has already read, so that its first buffer exists.
     init(maximumBytes: Int) {
         self.maximumBytes = maximumBytes
         next = SocketOptions.readBytes

@@ -2,8 +2,8 @@ import HexlistModel
 import NIOCore
 import NIOSSL
 
-/// TLS configuration for peers: version 1.3, P-256 certificates on both sides, ALPN `hexlist/1`, `hexlist-files/1` or
-/// `hexlist-files-serve/1` (Docs/Protocol.md, "Identity" and "Files"). A dialer offers exactly one of these.
+/// The TLS configuration of connections between peers: TLS 1.3, a P-256 certificate of each peer, and the ALPN protocol `hexlist/1`,
+/// `hexlist-files/1` or `hexlist-files-serve/1` (Docs/Protocol.md, "Identity" and "Files"). A dialer offers exactly one protocol.
 struct TLSContexts: Sendable {
     let server: NIOSSLContext
     private let session: NIOSSLContext
@@ -30,7 +30,7 @@ struct TLSContexts: Sendable {
         configuration.minimumTLSVersion = .tlsv13
         configuration.maximumTLSVersion = .tlsv13
         configuration.applicationProtocols = protocols
-        // With `.none` the verification callback would not run, and servers would not request a certificate.
+        // With `.none`, the callback for verification would not be called, and servers would request no certificate.
         configuration.certificateVerification = .noHostnameVerification
         configuration.trustRoots = .certificates([])
         configuration.verifySignatureAlgorithms = [.ecdsaSecp256R1Sha256]
@@ -40,8 +40,8 @@ struct TLSContexts: Sendable {
         return configuration
     }
 
-    /// Accepts exactly one certificate with a P-256 key. It is not called for a resumed session, so `HandshakeHandler` reads the identity
-    /// again after each handshake.
+    /// Accepts exactly one certificate, with a P-256 key. The callback is not called for a resumed TLS session, so `HandshakeHandler` reads
+    /// the identity again after each handshake.
     private static func verify(
         _ certificates: [NIOSSLCertificate], _ promise: EventLoopPromise<NIOSSLVerificationResult>, isWanted: (PeerID) -> Bool
     ) {
@@ -60,11 +60,11 @@ struct TLSContexts: Sendable {
         NIOSSLServerHandler(context: server) { Self.verify($0, $1) { _ in true } }
     }
 
-    /// Creates a client handler without session resumption: each dial proves both keys.
+    /// Creates the TLS handler of a dialled connection. It resumes no earlier TLS session, so each dial proves both keys.
     /// - Parameters:
     ///   - purpose: determines the ALPN protocol.
-    ///   - isWanted: whether to continue the handshake with the peer in the server's certificate. Called before that key is proven and
-    ///     before this side's certificate is sent; must not use the channel.
+    ///   - isWanted: whether to continue the handshake with the peer in the server's certificate. Called before the server has proved the
+    ///     key, and before this machine's certificate is sent. It must not use the channel.
     func makeClientHandler(for purpose: ConnectionProtocol, _ isWanted: @escaping (PeerID) -> Bool) throws -> NIOSSLHandler {
         let context =
             switch purpose {

@@ -1,19 +1,19 @@
-/// Limits of accepted connections before their peer is identified (Docs/Protocol.md, "Identity"; `limits.*` of the configuration). Dialled
-/// connections do not count.
+/// The limits of accepted connections (Docs/Protocol.md, "Identity"; `limits.*` in the configuration). Dialled connections are not limited.
 public struct TransportLimits: Sendable, Equatable {
-    /// Maximum accepted connections, including the reserved ones.
+    /// Maximum number of accepted connections, with the reserved ones.
     public var connections = 512
-    /// Maximum connections from one IPv4 address, one IPv6 address on the local link, or one IPv6 /64 elsewhere (`Admission.network`).
+    /// Maximum number of connections from one IPv4 address, one IPv6 address on a link of this machine, or one other IPv6 /64
+    /// (`Admission.network`).
     public var perAddress = 16
-    /// Maximum connections that have not said Hello. A silent one occupies its slot for `handshakeSeconds`.
+    /// Maximum number of connections whose peer has not sent a Hello. A silent connection occupies its slot for `handshakeSeconds`.
     public var unidentified = 32
-    /// Connections, included in `connections` and additional to `unidentified`, reserved for the last addresses of trusted peers, so that a
-    /// flood from other addresses does not lock them out.
+    /// Number of connections that are reserved for the addresses at which trusted peers were last reached, so that many connections from
+    /// other addresses do not lock them out. They are included in `connections`, and are additional to `unidentified`.
     public var reserved = 16
-    /// Timeout from the TCP connection to the end of the TLS handshake, or to the first byte of plain TCP.
+    /// Timeout in seconds from the TCP connection to the end of the TLS handshake; on plain TCP, to the first byte.
     public var handshakeSeconds = 5
-    /// Maximum TLS handshakes per second, and the same number again for the last addresses of trusted peers. A handshake takes about 0.4 ms
-    /// of CPU time.
+    /// Maximum number of TLS handshakes per second. The addresses at which trusted peers were last reached have a separate limit of the
+    /// same size. A handshake takes about 0.4 ms of CPU time.
     public var handshakesPerSecond = 100
 
     public init() {}

@@ -7,9 +7,9 @@ public struct TransportMetrics: Sendable {
         case connections
         case perAddress = "per_address"
         case unidentified
-        /// Handshake timeout.
+        /// The handshake was not completed in time.
         case timeout
-        /// The first byte is neither that of TLS nor of a frame.
+        /// The first byte is neither that of TLS, of a frame nor of HTTP.
         case notHexlist = "not_hexlist"
         case handshake
     }
@@ -17,7 +17,7 @@ public struct TransportMetrics: Sendable {
     let accepted: Counter
     private let refused: [Refusal: Counter]
 
-    /// - Parameter factory: creates the counters; the default one counts nothing.
+    /// - Parameter factory: creates the counters. The default one counts nothing.
     public init(_ factory: any MetricsFactory = NOOPMetricsHandler.instance) {
         accepted = Counter(label: "hexlist_connections_accepted_total", factory: factory)
         refused = Dictionary(

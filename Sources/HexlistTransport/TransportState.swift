@@ -2,7 +2,7 @@ import HexlistModel
 import Logging
 import NIOCore
 
-/// The shared state of a transport, confined to its event loop.
+/// The state that the connections of a transport share. Used on its event loop only.
 final class TransportState {
     let eventLoop: any EventLoop
     let contexts: TLSContexts
@@ -13,13 +13,14 @@ final class TransportState {
     let plainHTTP: PlainHTTPHost
     var plainSlots = PlainHTTPSlots<ObjectIdentifier>()
     var admission: Admission
-    /// Rate limits of handshakes: one for the last addresses of trusted peers and one for all others, so that a flood from elsewhere does
-    /// not delay trusted peers.
+    /// The rate limit of handshakes from the addresses at which trusted peers were last reached. It is separate, so that many handshakes
+    /// from other addresses do not delay trusted peers.
     let reservedHandshakes: HandshakeRateLimit
+    /// The rate limit of all other handshakes.
     let handshakes: HandshakeRateLimit
     private(set) var isStopping = false
     private var onAccept: ((PeerConnection) -> Void)?
-    /// The host that serves files; `nil` if no files are served.
+    /// The callbacks for serving files; `nil` if no files are served.
     private var fileHost: FileHost?
     let fileThreads = FileThreads()
     private var live: [ObjectIdentifier: LiveChannel] = [:]
@@ -59,7 +60,7 @@ final class TransportState {
 
     func serveFiles(for host: FileHost) { fileHost = host }
 
-    /// The host to serve a peer that proved this key; `nil` if the peer may not have another connection for files.
+    /// The host that may serve files to the peer with this key; `nil` if the peer may not have another connection for files.
     func host(serving peer: Fingerprint) -> FileHost? {
         guard let fileHost, !isStopping, fileHost.mayServe(peer) else { return nil }
         return fileHost
@@ -71,7 +72,7 @@ final class TransportState {
         fileHost.onServerConnection(connection)
     }
 
-    /// Whether a peer that proved this key was requested to dial and serve files.
+    /// Whether this machine has requested the peer with this key to dial and to serve files.
     func expectsFiles(of peer: Fingerprint) -> Bool {
         guard let fileHost, !isStopping else { return false }
         return fileHost.expectsFiles(peer)
@@ -97,8 +98,8 @@ final class TransportState {
         live[ObjectIdentifier(channel)]?.connection = connection
     }
 
-    /// Closes a connection.
-    /// - Parameter channel: the identifier of an accepted channel.
+    /// Closes a connection immediately.
+    /// - Parameter channel: the identifier of the channel.
     func abort(_ channel: ObjectIdentifier) { live[channel]?.gate.abort() }
 
     func ended(_ channel: any Channel) { live[ObjectIdentifier(channel)] = nil }
@@ -111,6 +112,7 @@ final class TransportState {
 
     func ended(_ race: DialRace) { races[ObjectIdentifier(race)] = nil }
 
+    /// Stops listening and dialling, and closes all connections.
     /// - Returns: a future that completes when all channels are closed.
     func stop() -> EventLoopFuture<Void> {
         isStopping = true

@@ -1,17 +1,18 @@
 import NIOCore
 
-/// Written bytes that were not passed to the channel yet, in chunks that suit one write each.
+/// The written bytes that were not passed to the channel yet, in chunks that have a good size for one write.
 struct WriteBuffer {
-    /// Size in bytes at which a chunk is complete and a new one starts. Buffers have 64 KiB.
+    /// Size in bytes at which a chunk is complete and the next one begins. The buffers have 64 KiB.
     private static let chunkBytes = 48 << 10
     private static let allocator = ByteBufferAllocator()
 
-    /// The complete chunks; `last` is being filled.
+    /// The complete chunks.
     private var complete: [ByteBuffer] = []
+    /// The chunk that is being filled.
     private var last = ByteBuffer()
     private static let minimumCapacity = 1 << 10
-    /// Initial capacity of the first chunk: the size that the first chunk had at the last `take`, because traffic tends to continue at the
-    /// same rate.
+    /// The initial capacity of the first chunk: the size that the first chunk had at the last `take`. Traffic often continues at the same
+    /// rate.
     private var expected = minimumCapacity
 
     var bytes: Int { complete.reduce(last.readableBytes) { $0 + $1.readableBytes } }
@@ -21,7 +22,8 @@ struct WriteBuffer {
         sealIfFull()
     }
 
-    /// - Parameter encode: appends to the buffer it is given.
+    /// Appends bytes.
+    /// - Parameter encode: appends them to the buffer that it is passed.
     mutating func append(_ encode: (inout ByteBuffer) -> Void) {
         if last.capacity == 0 { last = Self.allocator.buffer(capacity: complete.isEmpty ? expected : Self.chunkBytes) }
         encode(&last)
@@ -34,7 +36,7 @@ struct WriteBuffer {
         last = ByteBuffer()
     }
 
-    /// Removes and returns all chunks in order. No buffer is kept.
+    /// Removes and returns all chunks, in order. No memory is retained.
     mutating func take() -> [ByteBuffer] {
         if last.readableBytes > 0 { complete.append(last) }
         let taken = complete

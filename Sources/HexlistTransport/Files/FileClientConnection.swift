@@ -2,20 +2,20 @@ public import HexlistModel
 public import NIOCore
 import NIOHTTP1
 
-/// Receives the response to one request. Called on the connection's event loop.
+/// Receives the response to one request, on the event loop of the connection.
 public protocol FileClientDelegate: AnyObject {
     func answered(_ head: FileAnswerHead, on connection: FileClientConnection)
-    /// Called when bytes of the body, or its end, can be taken with `takeBody()`.
+    /// Called when `takeBody()` would return bytes or the end of the body.
     func bodyArrived(on connection: FileClientConnection)
-    /// Called last, if the connection ends before the response is complete.
+    /// Called if the connection ends before the response is complete. No other call follows.
     func failed(_ fault: FileConnectionFault, on connection: FileClientConnection)
 }
 
-/// An HTTP/1.1 connection on which this side fetches files from a peer. Redirects are not followed.
+/// An HTTP/1.1 connection on which this machine fetches files from a peer. Redirects are not followed.
 ///
-/// Requests are pipelined; responses arrive in order. The body is buffered and taken by the receiver in large chunks. While
-/// `FileLimits.waitingBytes` are buffered, the socket is not read, so a receiver should take its body promptly if other responses follow.
-/// Confined to its event loop; that makes it `Sendable`.
+/// Requests are pipelined, and their responses arrive in the same order. The body of a response is buffered until its receiver takes it, in
+/// large chunks. The socket is not read while `FileLimits.waitingBytes` are buffered, so a receiver should take its body promptly if other
+/// responses follow. Every member is used on its event loop only; that makes the class `Sendable`.
 public final class FileClientConnection: @unchecked Sendable {
     public let peer: Fingerprint
     public var eventLoop: any EventLoop { channel.eventLoop }
@@ -23,9 +23,9 @@ public final class FileClientConnection: @unchecked Sendable {
     private enum State {
         case idle
         case awaitingResponse
-        /// - Parameter left: bytes of the body not received yet.
+        /// - Parameter left: number of bytes of the body that have not been received.
         case receiving(left: Int64)
-        /// The body was received completely, and some of it may still have to be taken.
+        /// The body was received completely. The receiver may not have taken all of it.
         case complete
         case closed
     }
@@ -33,24 +33,27 @@ public final class FileClientConnection: @unchecked Sendable {
     private let channel: any Channel
     private let gate: ChannelGate
     private var context: ChannelHandlerContext?
-    /// The state of the first request in flight.
+    /// The state of the response to the first request in flight.
     private var state = State.idle
-    /// Received bytes that were not taken. They are copied, so that TLS can reuse its buffer.
+    /// Received bytes that the receiver has not taken. They are copied, so that TLS can use its buffer again.
     private var body = ByteBuffer()
+    /// The timer that notifies the receiver of a few bytes.
     private var notice: Scheduled<Void>?
-    /// Received bytes of the body of the first response in flight, taken or not; if idle, those of the last response.
+    /// Number of received bytes of the body of the first response in flight, taken or not. If no request is in flight, that of the last
+    /// response.
     public private(set) var arrivedBytes: Int64 = 0
     private var isReadHeld = false
-    /// Whether reading is paused because the receiver has not taken its bytes. The peer is then not disconnected as too slow.
+    /// Whether reading is paused, because the receiver has not taken its bytes. In this state, the peer is not disconnected for being too
+    /// slow.
     private var isHolding = false
-    /// Whether the channel closed before the receiver took the whole body.
+    /// Whether the channel was closed before the receiver has taken the whole body.
     private var isGone = false
     private var deadline = NIODeadline.now() + FileLimits.idleTimeout
     private var bytesSinceDeadline = 0
     private var timer: (task: Scheduled<Void>, at: NIODeadline)?
     private var receivers = Receivers()
 
-    /// The receiver of the first response, and those of the pipelined ones.
+    /// The receiver of the first response in flight, and those of the following responses.
     private struct Receivers {
         var first: (any FileClientDelegate)?
         var behind = CircularBuffer<any FileClientDelegate>()
@@ -75,15 +78,15 @@ public final class FileClientConnection: @unchecked Sendable {
         watch()
     }
 
-    /// Whether no request is in flight.
+    /// Whether no request is in flight, and the connection is open.
     public var isIdle: Bool { if case .idle = state { !isGone } else { false } }
 
     public var isOpen: Bool { if case .closed = state { false } else { true } }
 
     /// Requests a file. Its response follows those of earlier requests.
     /// - Parameters:
-    ///   - offset: the first byte to fetch; 0 for the whole file.
-    ///   - entityTag: the tag that the file must still have for a partial response; otherwise the whole file is sent.
+    ///   - offset: the offset of the first byte to fetch; 0 for the whole file.
+    ///   - entityTag: the tag that the file must still have. If it has another one, the whole file is sent. `nil` to ignore the tag.
     public func get(_ target: String, from offset: Int64, ifStill entityTag: String?, _ delegate: any FileClientDelegate) {
         eventLoop.preconditionInEventLoop()
         guard isOpen, !isGone, let context else { return eventLoop.assumeIsolated().execute { delegate.failed(.closed, on: self) } }
@@ -104,15 +107,16 @@ public final class FileClientConnection: @unchecked Sendable {
         context.writeAndFlush(NIOAny(HTTPClientRequestPart.end(nil)), promise: nil)
     }
 
-    /// Whether the last bytes, or enough bytes to make `takeBody` worthwhile, were received. Otherwise `bodyArrived` is called shortly.
+    /// Whether `takeBody` is worthwhile now: the end or enough bytes of the body have arrived. If not, `bodyArrived` is called within
+    /// `FileLimits.worthwhile`.
     public var isWorthTaking: Bool {
         if case .complete = state { return true }
         return body.readableBytes >= FileLimits.worthwhileBytes
     }
 
-    /// Takes the received bytes and resumes reading.
-    /// - Parameter bytes: receives the bytes. Its storage is reused for the next ones, to avoid an allocation.
-    /// - Returns: whether the body is complete; then the connection is idle again.
+    /// Takes the received bytes, and resumes reading if it was paused.
+    /// - Parameter bytes: set to the received bytes. The storage that it had is used for the next bytes, which saves an allocation.
+    /// - Returns: whether the body is complete. The next response follows, or the connection is idle.
     public func takeBody(into bytes: inout ByteBuffer) -> Bool {
         eventLoop.preconditionInEventLoop()
         bytes.clear()
@@ -136,7 +140,7 @@ public final class FileClientConnection: @unchecked Sendable {
         return isEnd
     }
 
-    /// Closes immediately. The receiver of the first response is not notified; those of pipelined ones are.
+    /// Closes the connection immediately. The receiver of the first response is not notified. Those of the following responses are.
     public func abort() {
         eventLoop.preconditionInEventLoop()
         receivers.first = nil
@@ -144,8 +148,8 @@ public final class FileClientConnection: @unchecked Sendable {
         gate.abort()
     }
 
-    /// Cancels a response; its receiver is not notified any more. If little of the response is left, the rest is discarded and the
-    /// connection stays open; otherwise the connection is closed.
+    /// Cancels a response. Its receiver is not called any more. If at most `FileLimits.sharedBytes` of the response are left, they are
+    /// discarded and the connection stays open. Otherwise the connection is closed.
     public func cancelResponse(to receiver: any FileClientDelegate) {
         eventLoop.preconditionInEventLoop()
         if let index = receivers.behind.firstIndex(where: { $0 === receiver }) {
@@ -184,7 +188,7 @@ public final class FileClientConnection: @unchecked Sendable {
         receivers.first?.answered(answer, on: self)
     }
 
-    /// The value of a header that may occur once.
+    /// The value of a header that must not occur twice; `nil` if it is missing, occurs twice, or is longer than 128 bytes.
     private static func single(_ values: [String]) -> String? {
         values.count == 1 && values[0].utf8.count <= 128 ? values[0] : nil
     }
@@ -201,7 +205,7 @@ public final class FileClientConnection: @unchecked Sendable {
         if notice == nil { notifyLater() }
     }
 
-    /// Notifies the receiver of a small number of bytes after a delay.
+    /// Notifies the receiver after a delay, because only a few bytes have arrived.
     private func notifyLater() {
         notice = eventLoop.assumeIsolated().scheduleTask(in: FileLimits.worthwhile) {
             self.notice = nil
@@ -247,7 +251,7 @@ public final class FileClientConnection: @unchecked Sendable {
             isGone = true
             return
         }
-        // Bytes received before the failure are delivered first.
+        // Bytes that were received before the failure are delivered first.
         if body.readableBytes > 0 { receivers.first?.bodyArrived(on: self) }
         state = .closed
         body = ByteBuffer()
@@ -255,7 +259,7 @@ public final class FileClientConnection: @unchecked Sendable {
         first?.failed(fault, on: self)
     }
 
-    /// Moves the deadline. The timer is replaced only if it would fire after the deadline; when it fires early, it is set again.
+    /// Moves the deadline. If the timer fires before the new deadline, it is set again then. If it would fire after it, it is replaced.
     private func restart(_ time: TimeAmount) {
         deadline = .now() + time
         bytesSinceDeadline = 0
@@ -283,7 +287,7 @@ public final class FileClientConnection: @unchecked Sendable {
     }
 }
 
-/// Discards a cancelled response.
+/// A receiver that discards a cancelled response.
 private final class DiscardedAnswer: FileClientDelegate {
     func answered(_ head: FileAnswerHead, on connection: FileClientConnection) {
         if head.length > FileLimits.sharedBytes { connection.abort() }

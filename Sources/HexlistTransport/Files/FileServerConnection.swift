@@ -2,49 +2,50 @@ public import HexlistModel
 public import NIOCore
 import NIOHTTP1
 
-/// Receives the requests of a `FileServerConnection`. Called on the connection's event loop.
+/// Receives the requests on a `FileServerConnection`, on the event loop of the connection.
 public protocol FileServerDelegate: AnyObject {
-    /// Called with 1 to `FileLimits.requestsAtOnce` requests. The delegate calls `answer` once, now or later.
+    /// Handles 1 to `FileLimits.requestsAtOnce` requests. The delegate calls `answer` once, immediately or later.
     func received(_ requests: [FileRequest], on connection: FileServerConnection)
-    /// Called last, when the connection is closed.
+    /// Called when the connection is closed. No other call follows.
     func closed(_ connection: FileServerConnection)
 }
 
 /// An HTTP/1.1 connection on which a peer fetches files. Requests are answered in order.
 ///
-/// Pipelined requests are passed to the delegate in batches. The next batch follows when the kernel has taken the responses, and the socket
-/// is not read while requests are unanswered, so a peer that does not read cannot make memory grow. Large files are read off the event
-/// loop, at most `FileLimits.pieces` chunks ahead of the kernel. Confined to its event loop; that makes it `Sendable`.
+/// Pipelined requests are passed to the delegate in batches. The next batch follows when the kernel has accepted all responses. The socket
+/// is not read while requests are unanswered, so a peer that does not read makes no memory grow. Large files are read on other threads, and
+/// at most `FileLimits.pieces` chunks are in memory. Every member is used on its event loop only; that makes the class `Sendable`.
 public final class FileServerConnection: @unchecked Sendable {
     public let peer: Fingerprint
     public let remoteAddress: String
     public let eventLoop: any EventLoop
 
     private enum State {
-        /// Nothing to answer, and the kernel has taken all responses.
+        /// No request is unanswered, and the kernel has accepted all responses.
         case idle
-        /// The delegate is answering this number of requests, the first ones of `requests`.
+        /// The delegate is to answer this number of requests, which are the first ones of `requests`.
         case awaitingAnswers(Int)
-        /// A large file is being sent; `answers` follow.
+        /// A large file is being sent. The responses in `answers` follow.
         case sending(Sending)
-        /// All available responses are written, but the kernel has not taken them yet.
+        /// All responses that exist were written, but the kernel has not accepted all of them.
         case flushing
-        /// The last response is being sent, after which the connection closes.
+        /// The last response is being sent. Then the connection is closed.
         case closing
         case closed
     }
 
-    /// An unanswered request.
+    /// A request without a response.
     private struct Waiting {
         var request: FileRequest
         var keepsAlive: Bool
     }
 
+    /// The state of sending a large file.
     private struct Sending {
         var source: any FileSource
         /// The range of the file that was not read yet.
         var left: Range<Int64>
-        /// The number of chunks that are being read, or that the kernel has not taken yet.
+        /// The number of chunks that are being read, or that the kernel has not accepted yet.
         var pieces = 0
         var isReading = false
         var keepsAlive: Bool
@@ -55,9 +56,9 @@ public final class FileServerConnection: @unchecked Sendable {
     private let gate: ChannelGate
     private let threads: FileThreads
     private var state = State.idle
-    /// Unanswered requests in order. Bounded by one socket read, because the socket is not read while there are any.
+    /// The unanswered requests, in order. They are bounded by one read of the socket, because the socket is not read while there are any.
     private var requests = CircularBuffer<Waiting>()
-    /// Responses to the first of `requests`, not written yet.
+    /// The responses to the first of `requests` that were not written yet.
     private var answers = CircularBuffer<FileAnswer>()
     /// A request whose header was received, but not its end.
     private var partial: Waiting?
@@ -77,7 +78,7 @@ public final class FileServerConnection: @unchecked Sendable {
         deadline = .now() + firstHead
     }
 
-    /// Adds the HTTP handlers at the end of the channel's pipeline.
+    /// Adds the handlers for HTTP, and this connection's own, at the end of the channel's pipeline.
     func install(replacing handshake: HandshakeHandler) throws {
         let pipeline = channel.pipeline.syncOperations
         try pipeline.addHandlers([
@@ -89,14 +90,14 @@ public final class FileServerConnection: @unchecked Sendable {
         watch()
     }
 
-    /// Sets the receiver of requests, which is retained until the connection is closed.
+    /// Sets the receiver of requests. It is retained until the connection is closed.
     public func serve(with delegate: any FileServerDelegate) {
         eventLoop.preconditionInEventLoop()
         if case .closed = state { return delegate.closed(self) }
         self.delegate = delegate
     }
 
-    /// Closes immediately.
+    /// Closes the connection immediately.
     public func abort() {
         eventLoop.preconditionInEventLoop()
         gate.abort()
@@ -126,7 +127,7 @@ public final class FileServerConnection: @unchecked Sendable {
         requests.append(request)
     }
 
-    /// Passes the received requests to the delegate, unless earlier ones are being answered.
+    /// Passes requests to the delegate, unless earlier ones are being answered.
     fileprivate func passRequests() {
         guard case .idle = state, !requests.isEmpty else { return }
         guard let delegate else { return abort() }
@@ -140,8 +141,8 @@ public final class FileServerConnection: @unchecked Sendable {
         return !isReadHeld
     }
 
-    /// Responds 400 and closes the connection, for requests with a body and for invalid HTTP. If other requests are being answered, the
-    /// connection is closed without a response.
+    /// Refuses a request with a body, and invalid HTTP: answers with 400 and closes the connection. If other requests are unanswered, the
+    /// connection is closed without an answer.
     fileprivate func refuse() {
         guard case .idle = state, requests.isEmpty else { return abort() }
         state = .closing
@@ -152,8 +153,8 @@ public final class FileServerConnection: @unchecked Sendable {
 
     // MARK: Responses
 
-    /// Answers the first `answers.count` of the requests that were passed to the delegate, at least one. The remaining requests are passed
-    /// to the delegate again.
+    /// Answers requests that were passed to the delegate: the first `answers.count` of them, but at least one. The other ones are passed to
+    /// the delegate again.
     public func answer(_ answers: [FileAnswer]) {
         eventLoop.preconditionInEventLoop()
         guard case .awaitingAnswers(let count) = state else { return }
@@ -162,7 +163,7 @@ public final class FileServerConnection: @unchecked Sendable {
         writeAnswers()
     }
 
-    /// Writes responses in order. Stops at the first one with a large file, which is sent in chunks.
+    /// Writes responses in order. Stops after the first one with a large file, which is sent in chunks.
     private func writeAnswers() {
         while let answer = answers.popFirst(), let waiting = requests.popFirst() {
             var headers = HTTPHeaders(answer.fields)
@@ -197,8 +198,8 @@ public final class FileServerConnection: @unchecked Sendable {
     }
 
     /// Ends a response that was written completely.
-    /// - Parameter sent: called when the kernel has taken it.
-    /// - Returns: whether another response can be written now.
+    /// - Parameter sent: called when the kernel has accepted the response.
+    /// - Returns: whether another response can be written immediately.
     private func endAnswer(_ keepsAlive: Bool, _ sent: (@Sendable () -> Void)?) -> Bool {
         progressed()
         let isLast = !keepsAlive || answers.isEmpty
@@ -216,7 +217,7 @@ public final class FileServerConnection: @unchecked Sendable {
         return !isLast
     }
 
-    /// Called when the kernel has taken all written bytes.
+    /// Called when the kernel has accepted all written bytes.
     private func flushed() {
         switch state {
         case .closing: context?.close(promise: nil)
@@ -232,7 +233,7 @@ public final class FileServerConnection: @unchecked Sendable {
         }
     }
 
-    /// Reads the next chunk if fewer than `FileLimits.pieces` are in memory.
+    /// Reads the next chunk of a large file, if fewer than `FileLimits.pieces` are in memory.
     private func sendMore() {
         guard case .sending(var sending) = state, !sending.isReading else { return }
         guard !sending.left.isEmpty else {
@@ -275,7 +276,8 @@ public final class FileServerConnection: @unchecked Sendable {
 
     private func progressed() { deadline = .now() + FileLimits.idleTimeout }
 
-    /// Closes an idle connection. Progress moves the deadline but not the timer, which checks the deadline when it fires.
+    /// Closes the connection if it was idle for too long. Progress moves only the deadline; when the timer fires before the deadline, it is
+    /// set again.
     private func watch() {
         timer = eventLoop.assumeIsolated().scheduleTask(deadline: deadline) {
             if NIODeadline.now() >= self.deadline { self.abort() } else { self.watch() }

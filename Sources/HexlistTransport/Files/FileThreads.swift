@@ -2,7 +2,7 @@ public import NIOCore
 import NIOPosix
 import Synchronization
 
-/// A pool of at most four threads for blocking file IO, started on first use. Work is queued.
+/// A pool of at most four threads for blocking file IO. They are started when they are first used. Further work waits in a queue.
 public final class FileThreads: Sendable {
     private static let threads = 4
 
@@ -17,7 +17,7 @@ public final class FileThreads: Sendable {
     init() {}
 
     /// Runs `work` on one of the threads.
-    /// - Returns: its result, on `eventLoop`; fails after `stop()`.
+    /// - Returns: a future on `eventLoop` with the result. It fails after `stop()`.
     public func run<Value: Sendable>(on eventLoop: any EventLoop, _ work: @escaping @Sendable () throws -> Value) -> EventLoopFuture<Value>
     {
         let pool: NIOThreadPool? = state.withLock { state in
@@ -35,7 +35,7 @@ public final class FileThreads: Sendable {
         return pool.runIfActive(eventLoop: eventLoop, work)
     }
 
-    /// Stops the threads after the work in progress; queued work fails.
+    /// Stops the threads after their current work. Queued work fails.
     func stop() async {
         let pool: NIOThreadPool? = state.withLock { state in
             defer { state = .stopped }

@@ -4,15 +4,15 @@ import NIOHTTP1
 import NIOPosix
 import NIOSSL
 
-/// One request to a device, with its connection and its response. The connection is closed after the response, also if the response comes
-/// before the end of the request's body. Confined to its event loop; that makes it `Sendable`.
+/// One request to a LocalSend device, with its connection and its response. The connection is closed after the response, even if the device
+/// responds before the request's body was sent. Every member is used on its event loop only; that makes the class `Sendable`.
 public final class DeviceCall: ChannelGateOwner, @unchecked Sendable {
     private enum Phase {
         case connecting
         /// - Parameters:
-        ///   - offset: the first byte of the file that is not read yet.
-        ///   - pieces: chunks that are being read, or that the kernel has not taken.
-        ///   - isReading: whether a chunk is being read. One at a time, so that they are written in order.
+        ///   - offset: the offset of the first byte of the file that was not read yet.
+        ///   - pieces: the number of chunks that are being read, or that the kernel has not accepted yet.
+        ///   - isReading: whether a chunk is being read. Only one is read at a time, so the chunks are written in order.
         case sending(offset: Int64, pieces: Int, isReading: Bool)
         case awaitingResponse
         case receiving(DeviceResponse)
@@ -28,7 +28,7 @@ public final class DeviceCall: ChannelGateOwner, @unchecked Sendable {
     private var gate: ChannelGate?
     private var channel: (any Channel)?
     private var certificate: DeviceCertificate?
-    /// The certificate of the device, if it was not the expected one.
+    /// The fingerprint of the device's certificate, if another one was expected.
     private var other: Fingerprint?
     private var deadline: NIODeadline
     private var timer: (task: Scheduled<Void>, at: NIODeadline)?
@@ -66,7 +66,7 @@ public final class DeviceCall: ChannelGateOwner, @unchecked Sendable {
             }
     }
 
-    /// Ends the request and closes its connection immediately. Calls the completion if that was not called before.
+    /// Ends the request, and closes its connection immediately. Calls the completion with `cancelled`, unless it was called before.
     public func cancel() { fail(.cancelled) }
 
     private func install(on channel: any Channel, _ tls: DeviceTLS) throws {
@@ -91,7 +91,7 @@ public final class DeviceCall: ChannelGateOwner, @unchecked Sendable {
 
     private func send(_ certificate: DeviceCertificate, on channel: any Channel, replacing handshake: DeviceHandshake) {
         guard completion != nil, let gate else { return }
-        // The callback of the handshake is not called for a resumed session, so the certificate is compared again.
+        // The callback for verification is not called for a resumed TLS session, so the certificate is compared again.
         guard certificate.fingerprint == expected else {
             other = certificate.fingerprint
             return fail(.closed)
@@ -132,7 +132,7 @@ public final class DeviceCall: ChannelGateOwner, @unchecked Sendable {
         }
     }
 
-    /// Reads the next chunk of the file if fewer than `FileLimits.pieces` are in memory.
+    /// Reads the next chunk of the file, if fewer than `FileLimits.pieces` are in memory.
     private func sendMore() {
         guard case .sending(let offset, let pieces, isReading: false) = phase, case .file(let source, let length) = request.body else {
             return
@@ -220,7 +220,7 @@ public final class DeviceCall: ChannelGateOwner, @unchecked Sendable {
         completion?(result)
     }
 
-    /// Moves the deadline. The timer is replaced only if it would fire after the deadline; when it fires early, it is set again.
+    /// Moves the deadline. If the timer fires before the new deadline, it is set again then. If it would fire after it, it is replaced.
     private func restart(_ time: TimeAmount) {
         deadline = .now() + time
         guard let timer, deadline < timer.at else { return }
@@ -245,7 +245,7 @@ public final class DeviceCall: ChannelGateOwner, @unchecked Sendable {
         return true
     }
 
-    func firstByte(_ byte: UInt8, on channel: any Channel) -> ChannelGate.FirstByte { .refused }  // never called: this side dialled
+    func firstByte(_ byte: UInt8, on channel: any Channel) -> ChannelGate.FirstByte { .refused }  // never called for a dialled connection
 
     func ended() {
         if let channel {

@@ -10,16 +10,16 @@ public struct DeviceRequest: Sendable {
         case file(any FileSource, length: Int64)
     }
 
-    /// The request target, percent-encoded, with its query.
+    /// The path and query of the request, percent-encoded.
     public var target: String
     public var body: Body
     /// Maximum bytes of the response's body.
     public var limit: Int
-    /// Timeout for the connection and its handshake together.
+    /// Timeout of the TCP connection and the TLS handshake together.
     public var dialTime = TimeAmount.seconds(5)
-    /// Timeout without progress of the body.
+    /// Maximum time without progress of the request's body.
     public var idleTime = TimeAmount.seconds(60)
-    /// Timeout from the end of the body until the complete response.
+    /// Maximum time from the end of the request's body to the end of the response.
     public var responseTime = TimeAmount.seconds(30)
 
     public init(_ target: String, _ body: Body, limit: Int) {
@@ -33,27 +33,27 @@ public struct DeviceRequest: Sendable {
 public struct DeviceResponse: Sendable {
     public var status: Int
     public var body: [UInt8]
-    /// The certificate that the device proved.
+    /// The certificate whose key the device proved.
     public var certificate: DeviceCertificate
 }
 
 /// The reason why a request to a device failed.
 public enum DeviceRequestFault: Error, Sendable, Equatable {
-    /// The server has another certificate. Nothing was sent to it.
+    /// The server has another certificate, with this fingerprint. No byte of the request was sent to it.
     case otherCertificate(Fingerprint)
-    /// There is no connection: it was refused, there is no route, or no answer came in time. The text is the end of a sentence.
+    /// No connection was established: it was refused, there is no route, or no answer came in time. The text is the end of a sentence.
     case unreachable(String)
-    /// There was no response, or no progress of the request, in time.
+    /// The response, or progress of the request, did not come in time.
     case timeout
-    /// The connection was closed before the response.
+    /// The connection was closed before the response was complete.
     case closed
-    /// A file of the request cannot be read as it was offered. The text is the end of a sentence that begins with the file's name.
+    /// A file of the request cannot be read, or has changed. The text is the end of a sentence that begins with the file's name.
     case file(String)
     case cancelled
-    /// The TLS handshake or the response is not that of a device. The text is the end of a sentence.
+    /// The peer is not a LocalSend device: its TLS handshake or its response is invalid. The text is the end of a sentence.
     case failed(String)
 
-    /// The end of a sentence that begins with the device's name.
+    /// The end of a sentence that begins with the name of the device.
     public var text: String {
         switch self {
         case .otherCertificate: "has another certificate"
@@ -67,11 +67,11 @@ public enum DeviceRequestFault: Error, Sendable, Equatable {
 }
 
 extension PeerTransport {
-    /// Sends one request to a device on a connection of its own. No byte of the request is sent before the server proved its certificate.
-    /// No redirect is followed, and no proxy is used. On the event loop.
+    /// Sends one request to a device, on a connection of its own. No byte of the request is sent before the server has proved its
+    /// certificate. Redirects are not followed, and no proxy is used. Called on the event loop.
     /// - Parameters:
-    ///   - fingerprint: the SHA-256 of the expected certificate.
-    ///   - completion: called exactly once, and never before this method returns.
+    ///   - fingerprint: the fingerprint that the device's certificate must have.
+    ///   - completion: called exactly once, after this method has returned.
     /// - Returns: the request, which can be cancelled.
     @discardableResult
     public func send(
@@ -89,8 +89,8 @@ extension PeerTransport {
         return call
     }
 
-    /// Sends JSON to a device, as `send` does. Thread-safe.
-    /// - Parameter timeout: the time for the whole exchange.
+    /// Sends JSON to a device, in the same way as `send`. Thread-safe.
+    /// - Parameter timeout: maximum time from the dial to the end of the response.
     /// - Returns: a future on the transport's event loop that fails with a `DeviceRequestFault`.
     public func postToDevice(
         at address: IPAddress, port: Int, expecting fingerprint: Fingerprint, path: String, body: [UInt8], limit: Int, timeout: TimeAmount

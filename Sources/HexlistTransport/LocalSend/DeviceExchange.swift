@@ -2,31 +2,34 @@ public import HexlistModel
 public import NIOCore
 import NIOHTTP1
 
-/// One request of a device, and its answer. Confined to the event loop of its connection; that makes it `Sendable`.
+/// One request of a LocalSend device, and the answer to it. Every member is used on the connection's event loop only; that makes the class
+/// `Sendable`.
 public final class DeviceExchange: @unchecked Sendable {
     public enum Method: Sendable, Equatable {
         case get, post, other
     }
 
     public let method: Method
-    /// The path of the request target, percent-encoded.
+    /// The path of the request, percent-encoded, without the query.
     public let path: String
-    /// The certificate that the device proved on this connection.
+    /// The certificate whose key the device proved.
     public let certificate: DeviceCertificate
     public let remoteAddress: IPAddress
-    /// The announced length of the body; `nil` if it is chunked.
+    /// The announced length of the body in bytes; `nil` if the body is chunked.
     public let contentLength: Int64?
     private let query: [(name: String, value: String)]
 
-    /// Called once if the connection closes before the answer.
+    /// Called once, if the connection is closed before the request was answered.
     public var onAbort: (() -> Void)?
 
     enum Body {
-        /// The receiver is not set yet. Reading pauses.
+        /// The receiver of the body is not known yet. Reading is paused.
         case unclaimed
+        /// The body is collected in memory, up to `limit` bytes.
         case collecting([UInt8], limit: Int, (Result<[UInt8], BodyFault>) -> Void)
+        /// The body is passed on in chunks.
         case streaming((ByteBuffer) -> Void, ended: (_ isWhole: Bool) -> Void)
-        /// The rest of the body is discarded, up to this number of bytes.
+        /// The rest of the body is discarded, at most this number of bytes.
         case discarding(Int)
         case ended
     }
@@ -67,14 +70,14 @@ public final class DeviceExchange: @unchecked Sendable {
         }
     }
 
-    /// Returns the decoded value of a query parameter; `nil` if it is missing or empty.
+    /// Returns the decoded value of a parameter of the query; `nil` if it is missing or empty.
     public func parameter(_ name: StaticString) -> String? {
         query.first { $0.name.utf8.elementsEqual(UnsafeBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount)) }
             .flatMap { $0.value.isEmpty ? nil : $0.value }
     }
 
     /// Reads the whole body into memory.
-    /// - Parameter completion: called once, now or later.
+    /// - Parameter completion: called once, immediately or later.
     public func collect(limit: Int, completion: @escaping (Result<[UInt8], BodyFault>) -> Void) {
         body = .collecting([], limit: limit, completion)
         if let contentLength, contentLength > Int64(limit) { return fail(.tooLarge) }
@@ -82,16 +85,16 @@ public final class DeviceExchange: @unchecked Sendable {
     }
 
     /// Passes the body on in chunks.
-    /// - Parameter ended: called once; `isWhole` is `false` if the connection closed first.
+    /// - Parameter ended: called once, at the end of the body. `isWhole` is `false` if the connection was closed before the end.
     public func stream(_ receive: @escaping (ByteBuffer) -> Void, ended: @escaping (_ isWhole: Bool) -> Void) {
         body = .streaming(receive, ended: ended)
         connection?.bodyClaimed()
     }
 
-    /// Pauses or resumes reading of the body.
+    /// Pauses or resumes the reading of the body.
     public func setPaused(_ isPaused: Bool) { connection?.setPaused(isPaused) }
 
-    /// Answers the request. The rest of the body is discarded. Has no effect after an answer, or when the connection is closed.
+    /// Answers the request. The rest of the body is discarded. No effect if the request was answered, or the connection is closed.
     /// - Parameter json: the body of the answer; empty for none.
     public func answer(_ status: Int, _ json: [UInt8] = []) {
         guard !isAnswered else { return }
@@ -100,7 +103,7 @@ public final class DeviceExchange: @unchecked Sendable {
         connection?.write(status, json, of: self)
     }
 
-    /// Answers the request and closes the connection, so that the next request needs another handshake.
+    /// Answers the request, and closes the connection. The next request of the device therefore needs another handshake.
     public func refuse(_ status: Int) {
         keepsAlive = false
         answer(status)
@@ -113,7 +116,7 @@ public final class DeviceExchange: @unchecked Sendable {
         case .unclaimed, .ended: break
         case .collecting(var collected, let limit, let completion):
             guard collected.count + bytes.readableBytes <= limit else { return fail(.tooLarge) }
-            body = .ended  // so that the array is not copied
+            body = .ended  // otherwise the array would be copied
             collected.append(contentsOf: bytes.readableBytesView)
             body = .collecting(collected, limit: limit, completion)
         case .streaming(let receive, _): receive(bytes)
@@ -123,7 +126,7 @@ public final class DeviceExchange: @unchecked Sendable {
         }
     }
 
-    /// - Parameter isWhole: `false` if the connection ended before the body.
+    /// - Parameter isWhole: `false` if the connection was closed before the end of the body.
     func bodyEnded(isWhole: Bool) {
         let body = body
         self.body = .ended

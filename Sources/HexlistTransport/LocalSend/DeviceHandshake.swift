@@ -3,7 +3,7 @@ import NIOCore
 import NIOSSL
 import NIOTLS
 
-/// Stands behind the TLS handler in the pipeline of a connection to or from a device until the handshake is complete, then reads the proven
+/// A channel handler on connections to and from LocalSend devices. It waits for the end of the TLS handshake, and then reads the proved
 /// certificate.
 final class DeviceHandshake: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = ByteBuffer
@@ -11,7 +11,7 @@ final class DeviceHandshake: ChannelInboundHandler, RemovableChannelHandler {
     private let tls: NIOSSLHandler
     private var completion: ((DeviceHandshake, Result<DeviceCertificate, HandshakeFault>) -> Void)?
 
-    /// - Parameter completion: called exactly once. After a success it must replace this handler before it returns.
+    /// - Parameter completion: called exactly once. After a success, it must replace this handler before it returns.
     init(tls: NIOSSLHandler, completion: @escaping (DeviceHandshake, Result<DeviceCertificate, HandshakeFault>) -> Void) {
         self.tls = tls
         self.completion = completion

@@ -11,27 +11,28 @@ import NIOPosix
     import Glibc
 #endif
 
-/// The UDP sockets for announcements of devices: one for each IPv4 address and one for each IPv6 interface. They are bound to the wildcard
-/// address with `SO_REUSEADDR` and `SO_REUSEPORT`, so that they share the port with other programs. Confined to its event loop.
+/// The UDP sockets for the announcements of LocalSend devices: one for each IPv4 address and one for each interface with IPv6. They are
+/// bound to the wildcard address with `SO_REUSEADDR` and `SO_REUSEPORT`, so they share the port with other programs. Used on its event loop
+/// only.
 public final class DeviceMulticast {
-    /// The multicast groups and the port.
+    /// The multicast groups for IPv4 and IPv6, and the port.
     public struct Groups: Sendable {
         var four: IPAddress
         var six: IPAddress
         var port: UInt16
 
-        /// - Returns: `nil` for invalid addresses.
+        /// - Returns: `nil` if an address or the port is invalid.
         public init?(four: String, six: String, port: Int) {
             guard let four = IPAddress(four), let six = IPAddress(six), let port = UInt16(exactly: port) else { return nil }
             (self.four, self.six, self.port) = (four, six, port)
         }
     }
 
-    /// An address (IPv4) or an interface (IPv6) on which a socket joins a group.
+    /// A network on which a socket joins a group: that of an IPv4 address, or an interface with IPv6.
     private struct Link: Hashable {
         var interface: String
         var index: Int32
-        /// The address, for IPv4; `nil` for IPv6.
+        /// The IPv4 address; `nil` for IPv6.
         var address: IPAddress?
     }
 
@@ -40,15 +41,16 @@ public final class DeviceMulticast {
     private let logger: Logger
     private let received: (ByteBuffer, IPAddress) -> Void
     private var channels: [Link: any Channel] = [:]
-    /// Links whose sockets are being opened.
+    /// The networks whose sockets are being opened.
     private var opening: Set<Link> = []
+    /// The networks that should have a socket.
     private var wanted: Set<Link> = []
-    /// The first error of the links that could not be joined; `nil` if all could.
+    /// The first error of a network whose group could not be joined; `nil` if there was none.
     public private(set) var failure: String?
 
     /// - Parameters:
-    ///   - maximumBytes: longer datagrams are dropped.
-    ///   - received: called on the loop with each datagram and its source, link-local sources with their scope.
+    ///   - maximumBytes: longer datagrams are ignored.
+    ///   - received: called on the event loop with each datagram and its source. A link-local source has its scope.
     public init(
         groups: Groups, maximumBytes: Int, eventLoop: any EventLoop, logger: Logger, received: @escaping (ByteBuffer, IPAddress) -> Void
     ) {
@@ -61,10 +63,10 @@ public final class DeviceMulticast {
 
     private let maximumBytes: Int
 
-    /// The names of the interfaces on which a group is joined.
+    /// The names of the interfaces on which a group was joined.
     public var interfaces: [String] { Set(channels.keys.map(\.interface)).sorted() }
 
-    /// Opens and closes sockets, so that there is one for each address and interface.
+    /// Opens and closes sockets, so that each IPv4 address and each interface with IPv6 has one.
     /// - Parameter addresses: the addresses of this machine's interfaces. Loopback addresses are ignored.
     public func set(_ addresses: [InterfaceAddress]) {
         wanted = []
@@ -80,7 +82,7 @@ public final class DeviceMulticast {
         for link in wanted where channels[link] == nil && opening.insert(link).inserted { open(link) }
     }
 
-    /// Sends a datagram to the group of each socket. Lost datagrams are not repeated here.
+    /// Sends a datagram to the group, on each socket. If the datagram is lost, it is not sent again.
     public func send(_ bytes: [UInt8]) {
         for (link, channel) in channels {
             let group = link.address == nil ? groups.six.with(scope: UInt32(link.index)) : groups.four
@@ -134,17 +136,17 @@ public final class DeviceMulticast {
                 if self.channels[link] === channel { self.channels[link] = nil }
             }
         case .failure(let error):
-            // Tunnels have no multicast, so one failure is normal.
+            // Tunnels do not support multicast, so a failure on one interface is normal.
             failure = "\(link.interface): \(error)"
             logger.debug("no LocalSend announcements", metadata: ["interface": "\(link.interface)", "error": "\(error)"])
         }
     }
 
-    /// Joins the group, and sets the interface, TTL and loop of outgoing datagrams.
+    /// Joins the group, and sets the interface, the TTL and the loop-back of sent datagrams.
     private func join(_ link: Link, _ channel: any Channel) throws {
         guard let descriptor = (channel as? any SocketOptionProvider) else { throw ChannelError.operationUnsupported }
         if let address = link.address {
-            // `ip_mreqn` has an interface index, which is unambiguous even if two interfaces have the same address.
+            // `ip_mreqn` has the index of the interface, which is unambiguous even if two interfaces have the same address.
             var request = ip_mreqn()
             Self.copy(groups.four, to: &request.imr_multiaddr)
             Self.copy(address, to: &request.imr_address)
@@ -153,7 +155,7 @@ public final class DeviceMulticast {
             try Self.set(descriptor, Int(IPPROTO_IP), Int(IP_MULTICAST_IF), request)
             try Self.set(descriptor, Int(IPPROTO_IP), Int(IP_MULTICAST_TTL), CInt(1))
             try Self.set(descriptor, Int(IPPROTO_IP), Int(IP_MULTICAST_LOOP), CInt(1))
-            // Each socket receives only datagrams of the groups that it joined itself.
+            // With this option, the socket receives only datagrams to groups that it has joined itself.
             try Self.set(descriptor, Int(IPPROTO_IP), Self.multicastAll, CInt(0))
         } else {
             var request = ipv6_mreq()
@@ -172,7 +174,7 @@ public final class DeviceMulticast {
     private static let multicastAll6 = 29
 
     private static func set<Value: Sendable>(_ socket: any SocketOptionProvider, _ level: Int, _ name: Int, _ value: Value) throws {
-        // The future is complete when the call returns, because this runs on the event loop.
+        // The future is complete when the call returns, because the call is made on the event loop.
         var fault: (any Error)?
         socket.unsafeSetSocketOption(level: .init(rawValue: CInt(level)), name: .init(rawValue: CInt(name)), value: value)
             .assumeIsolated().whenFailure { fault = $0 }
@@ -208,6 +210,6 @@ private final class DatagramHandler: ChannelInboundHandler {
         received(envelope.data, source)
     }
 
-    /// A failed send, such as on a network that is down, does not close the socket.
+    /// A datagram that could not be sent, for example because the network is down, does not close the socket.
     func errorCaught(context: ChannelHandlerContext, error: any Error) {}
 }

@@ -4,8 +4,8 @@ import NIOCore
 import NIOHTTP1
 import NIOSSL
 
-/// The TLS server for devices. Its connections are counted separately from those of peers, so that no device takes a slot away from a peer.
-/// Confined to its event loop.
+/// The TLS server for LocalSend devices. Its connections have their own limits, so that devices take no connections away from peers. Used
+/// on its event loop only.
 final class DeviceServer {
     private static let limits = {
         var limits = TransportLimits()
@@ -13,7 +13,7 @@ final class DeviceServer {
         return limits
     }()
 
-    /// Maximum number of TLS handshakes a second; further connections wait for theirs.
+    /// Maximum number of TLS handshakes per second. Further connections wait for their handshake.
     private static let handshakesPerSecond = 50
 
     let state: TransportState
@@ -21,7 +21,7 @@ final class DeviceServer {
     var admission = Admission(limits: DeviceServer.limits)
     let handshakes: HandshakeRateLimit
     let received: (DeviceExchange) -> Void
-    /// Called with the address of a connection whose handshake failed, such as that of a device without a certificate.
+    /// Called with the address of a connection whose handshake failed, for example because the device has no certificate.
     let refused: (IPAddress) -> Void
 
     init(
@@ -43,7 +43,7 @@ final class DeviceServer {
     }
 }
 
-/// An accepted connection of a device: admission and TLS handshake within 5 s, then HTTP.
+/// An accepted connection of a LocalSend device: admission and the TLS handshake, within 5 s together, and then HTTP.
 private final class AcceptedDeviceChannel: ChannelGateOwner {
     private static let handshakeTime = TimeAmount.seconds(5)
     private static let tlsHandshake: UInt8 = 0x16
@@ -77,7 +77,8 @@ private final class AcceptedDeviceChannel: ChannelGateOwner {
         return beginHandshake(on: channel, address) ? .handshake : .refused
     }
 
-    /// - Returns: false if a handler could not be installed.
+    /// Installs the handlers for the TLS handshake.
+    /// - Returns: `false` if a handler could not be installed.
     private func beginHandshake(on channel: any Channel, _ address: IPAddress) -> Bool {
         let tls = server.tls.makeServerHandler()
         do {

@@ -2,28 +2,30 @@ import HexlistModel
 import NIOCore
 import NIOHTTP1
 
-/// An HTTP/1.1 connection of a device. One request is processed at a time; further bytes are not read meanwhile. Confined to its event loop.
+/// An HTTP/1.1 connection of a LocalSend device. Only one request is handled at a time, and the next one is not read meanwhile. Used on its
+/// event loop only.
 final class DeviceServerConnection: ChannelDuplexHandler {
     typealias InboundIn = HTTPServerRequestPart
     typealias OutboundIn = HTTPServerResponsePart
     typealias OutboundOut = HTTPServerResponsePart
 
-    /// Timeout for the first request, and for bytes of a body or the next request.
+    /// Maximum time until the first request.
     static let firstHead = TimeAmount.seconds(10)
+    /// Maximum time without bytes of a body, or without the next request.
     static let idleTimeout = TimeAmount.seconds(60)
-    /// Maximum bytes of a refused body that are read, so that the device sees the answer. Then the connection is closed.
+    /// Maximum bytes of a refused body that are read. The device can then receive the answer. After that the connection is closed.
     static let discardedBytes = 1 << 20
 
     private let certificate: DeviceCertificate
     private let remoteAddress: IPAddress
-    /// Closes the socket without TLS's close_notify, after which NIOSSL would read on until the device answers it.
+    /// Closes the socket without the close_notify of TLS. With it, NIOSSL would read on until the device sends its own.
     let closeSocket: () -> Void
     private var receive: ((DeviceExchange) -> Void)?
     private var context: ChannelHandlerContext?
     private var exchange: DeviceExchange?
-    /// Parts of later requests, received together with the current one. Bounded by one socket read.
+    /// Parts of later requests that were received together with the current request. They are bounded by one read of the socket.
     private var queued = CircularBuffer<HTTPServerRequestPart>()
-    /// Whether the answer was written. The next request starts when the body has ended too.
+    /// Whether the answer was written. The next request is handled when the body has ended as well.
     private var isAnswerWritten = false
     private var isPaused = false
     private var isReadHeld = false
@@ -73,7 +75,7 @@ final class DeviceServerConnection: ChannelDuplexHandler {
 
     // MARK: Reading
 
-    /// Whether the socket may be read: for a body with a receiver, or for the next request.
+    /// Whether the socket may be read: for a body whose receiver is known, or for the next request.
     private var mayRead: Bool {
         guard !isPaused, queued.isEmpty else { return false }
         switch exchange?.body {
@@ -95,7 +97,7 @@ final class DeviceServerConnection: ChannelDuplexHandler {
 
     func setPaused(_ isPaused: Bool) {
         self.isPaused = isPaused
-        // The timeout applies to the device. While the body waits for the disk, there is none.
+        // The timeout limits the time that the device takes. While the body waits to be written to the disk, there is no timeout.
         if isPaused { timer?.cancel() } else { setTimer(Self.idleTimeout) }
         if !isPaused { readMore() }
     }
@@ -107,9 +109,10 @@ final class DeviceServerConnection: ChannelDuplexHandler {
         drain()
     }
 
-    /// Processes queued parts until one has to wait.
+    /// Handles the received parts, until one of them has to wait.
     private func drain() {
-        // Prevents recursion: an answer given in the loop would call this method again, one stack frame for each queued request.
+        // This prevents recursion: an answer that is given inside the loop calls this method again, which would take a stack frame for each
+        // queued request.
         guard !isDraining else { return }
         isDraining = true
         defer { isDraining = false }
@@ -175,7 +178,7 @@ final class DeviceServerConnection: ChannelDuplexHandler {
         readMore()
     }
 
-    /// Ends the exchange once its body has ended and its answer is written.
+    /// Ends the exchange, once its body has ended and its answer was written.
     private func finish() {
         guard let exchange, isAnswerWritten, case .ended = exchange.body else { return }
         self.exchange = nil

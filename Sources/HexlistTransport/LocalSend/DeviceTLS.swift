@@ -3,9 +3,9 @@ public import HexlistModel
 import NIOCore
 import NIOSSL
 
-/// TLS for LocalSend devices: certificates on both sides, identified by the SHA-256 of their DER encoding. Their names, dates and
-/// signatures are not checked, because devices have self-signed certificates. ALPN is `http/1.1` or absent, so that this port refuses
-/// Hexlist peers, and the peer port refuses devices.
+/// The TLS configuration for LocalSend devices. Both sides have certificates, which are identified by the SHA-256 of their DER. Names,
+/// dates and signatures of certificates are not checked, because devices sign their certificates themselves. The ALPN protocol is
+/// `http/1.1` or none. This port therefore refuses Hexlist peers, and the peer port refuses devices.
 struct DeviceTLS: Sendable {
     /// Maximum bytes of a device's certificate.
     static let certificateBytes = 8 << 10
@@ -19,7 +19,7 @@ struct DeviceTLS: Sendable {
         let key = try NIOSSLPrivateKey(bytes: identity.privateKey, format: .der)
         var server = TLSConfiguration.makeServerConfiguration(certificateChain: [.certificate(certificate)], privateKey: .privateKey(key))
         server.minimumTLSVersion = .tlsv13
-        // The protocols of Hexlist peers are listed too, so that their connections are recognised and refused.
+        // The protocols of Hexlist peers are in the list, so that connections of peers are recognised and refused.
         server.applicationProtocols = [Self.alpn, ProtocolLimits.alpn, ProtocolLimits.filesALPN, ProtocolLimits.filesServeALPN]
         self.server = try NIOSSLContext(configuration: Self.common(server))
         var client = TLSConfiguration.makeClientConfiguration()
@@ -33,7 +33,7 @@ struct DeviceTLS: Sendable {
     private static func common(_ configuration: TLSConfiguration) -> TLSConfiguration {
         var configuration = configuration
         configuration.maximumTLSVersion = .tlsv13
-        // With `.none` the verification callback would not run, and servers would not request a certificate.
+        // With `.none`, the callback for verification would not be called, and servers would request no certificate.
         configuration.certificateVerification = .noHostnameVerification
         configuration.trustRoots = .certificates([])
         configuration.verifySignatureAlgorithms = [
@@ -51,8 +51,9 @@ struct DeviceTLS: Sendable {
         }
     }
 
-    /// Creates a client handler that continues the handshake, and sends this machine's certificate, only to the expected server.
-    /// - Parameter seen: called with the certificate of another server.
+    /// Creates a TLS handler for a dialled connection. Only if the server has the expected certificate, the handshake continues and this
+    /// machine's certificate is sent.
+    /// - Parameter seen: called with the fingerprint of any other certificate.
     func makeClientHandler(expecting fingerprint: Fingerprint, _ seen: @escaping @Sendable (Fingerprint) -> Void) throws -> NIOSSLHandler {
         try NIOSSLClientHandler(
             context: client, serverHostname: nil,
@@ -64,10 +65,11 @@ struct DeviceTLS: Sendable {
     }
 }
 
+/// The certificate of a LocalSend device.
 public struct DeviceCertificate: Sendable, Equatable {
-    /// The SHA-256 of the certificate's DER encoding: the identity of the device.
+    /// The SHA-256 of the certificate's DER. It identifies the device.
     public let fingerprint: Fingerprint
-    /// The fingerprint of the key, if it is a P-256 key, as of a Hexlist peer on the same machine.
+    /// The fingerprint of the certificate's key, if it is a P-256 key. A Hexlist peer on the same machine may use the same key.
     public let key: Fingerprint?
 
     init?(_ certificate: NIOSSLCertificate) {
@@ -75,7 +77,7 @@ public struct DeviceCertificate: Sendable, Equatable {
         self.init(der: der)
     }
 
-    /// - Returns: `nil` for more than `DeviceTLS.certificateBytes` bytes.
+    /// - Returns: `nil` if the certificate has more than `DeviceTLS.certificateBytes` bytes.
     init?(der: [UInt8]) {
         guard der.count <= DeviceTLS.certificateBytes, let fingerprint = Fingerprint(bytes: Array(SHA256.hash(data: der))) else {
             return nil
@@ -86,6 +88,6 @@ public struct DeviceCertificate: Sendable, Equatable {
 }
 
 extension Identity {
-    /// The identity of this installation for LocalSend devices.
+    /// The fingerprint that identifies this installation for LocalSend devices.
     public var certificateFingerprint: Fingerprint? { DeviceCertificate(der: certificate)?.fingerprint }
 }

@@ -6,14 +6,16 @@ import NIOSSL
 
 /// Receives one response of a web server, on the event loop of the connection.
 package protocol WebResponseReader: Sendable {
-    /// - Parameter fields: the header; names are compared without regard to case.
-    /// - Returns: whether the body is wanted.
+    /// Handles the header of the response.
+    /// - Parameter fields: the header. Its names are case-insensitive.
+    /// - Returns: whether to receive the body.
     mutating func received(status: Int, fields: WebFields) -> Bool
-    /// - Returns: whether more of the body is wanted.
+    /// Handles bytes of the body.
+    /// - Returns: whether to receive more of the body.
     mutating func received(body: ByteBufferView) -> Bool
 }
 
-/// The header of a response.
+/// The fields in the header of a response.
 package struct WebFields: Sendable {
     fileprivate var fields: HTTPHeaders
 
@@ -28,39 +30,41 @@ package enum WebMethod: Sendable {
 
 /// The reason why a request to a web server got no response.
 package enum WebFault: Error, Sendable, Equatable {
-    /// The name has an address that is not allowed.
+    /// One of the addresses of the host name is not allowed.
     case addressNotAllowed
-    /// No address of the name was found.
+    /// The host name has no address.
     case noAddress
-    /// The connection was not established, or it ended before the response was complete.
+    /// The connection was not established, or it ended before the header of the response had arrived.
     case unreachable
-    /// The certificate is not valid, or the TLS handshake failed.
+    /// The TLS handshake failed, for example because the certificate is not valid.
     case tls
     case notHTTP
+    /// The header of the response did not arrive before the deadline.
     case timeout
 }
 
-/// Sends requests for pages to web servers: HTTP/1.1, one request per connection, without cookies, proxies and credentials. Redirects are
-/// not followed. Thread-safe.
+/// Requests pages from web servers: HTTP/1.1, one request per connection, without cookies, proxies or credentials. Redirects are not
+/// followed. Thread-safe.
 ///
-/// `addresses(of:allowing:)` resolves a name and checks the addresses; `send` connects to the address that it is given and resolves nothing,
-/// so a name that resolves differently the next time cannot lead elsewhere.
+/// `addresses(of:allowing:)` resolves a host name and checks its addresses. `send` connects to an address and resolves no name. A name that
+/// is later resolved to another address therefore cannot lead to an address that was not checked.
 package final class WebClient: Sendable {
-    /// Maximum bytes of a header, like that of file responses.
+    /// The limits for the header of a response, the same as for responses with files.
     private static let decoder = FileLimits.decoder
-    /// Lookups block a thread of their own pool, so that an unreachable DNS server does not delay other parts of the program.
+    /// The threads for resolving names. They are used for nothing else, so that a DNS server that does not answer delays no other part of
+    /// the program.
     private static let threads: NIOThreadPool = {
         let pool = NIOThreadPool(numberOfThreads: 4)
         pool.start()
         return pool
     }()
 
-    /// The resolver and the TLS context of the client. Confined to the event loop.
+    /// The resolver and the TLS context. Used on the event loop only.
     private struct State {
         let eventLoop: any EventLoop
-        /// The resolver; created for the first name, because it starts threads.
+        /// The resolver. It is created for the first name, because its threads are started then.
         lazy var resolver = NameResolver(eventLoop: eventLoop, threads: WebClient.threads)
-        /// The TLS context; created for the first request over TLS, because it contains the certificates of the system.
+        /// The TLS context. It is created for the first request with TLS, because it reads the certificates of the system.
         var tls: NIOSSLContext?
 
         mutating func context() throws -> NIOSSLContext {
@@ -82,8 +86,8 @@ package final class WebClient: Sendable {
         state = .makeBoxSendingValue(State(eventLoop: eventLoop), eventLoop: eventLoop)
     }
 
-    /// Returns the addresses of a server. A lookup has no time limit of its own; that of the resolver of the system applies.
-    /// - Throws: `WebFault.noAddress`, or `.addressNotAllowed` if any address is not allowed.
+    /// Returns the addresses of a server. Only the system's resolver limits the time for it.
+    /// - Throws: `WebFault.noAddress`; `.addressNotAllowed` if one of the addresses is not allowed.
     package func addresses(of target: WebTarget, allowing isAllowed: @escaping @Sendable (IPAddress) -> Bool) async throws -> [IPAddress] {
         if let address = IPAddress(target.host) {
             guard isAllowed(address) else { throw WebFault.addressNotAllowed }
@@ -103,7 +107,7 @@ package final class WebClient: Sendable {
         return try await Self.value(of: promise)
     }
 
-    /// Sends a request to the first of these addresses that can be reached (`send`).
+    /// Sends a request (`send`) to the first of several addresses that can be reached.
     package func send<Reader: WebResponseReader>(
         _ method: WebMethod, _ target: WebTarget, toOneOf addresses: [IPAddress], until deadline: NIODeadline, reader: Reader
     ) async throws -> Reader {
@@ -118,8 +122,8 @@ package final class WebClient: Sendable {
         return try await send(method, target, to: address, until: deadline, reader: reader)
     }
 
-    /// Waits for a result. If the task is cancelled, the wait ends with a `CancellationError`; a lookup or a connection that is still open
-    /// ends after its own timeout.
+    /// Waits for a result. If the task is cancelled, throws a `CancellationError` immediately. The lookup or the connection then ends at
+    /// its own timeout.
     private static func value<Value: Sendable>(of promise: EventLoopPromise<Value>) async throws -> Value {
         try await withTaskCancellationHandler {
             try await promise.futureResult.get()
@@ -128,11 +132,11 @@ package final class WebClient: Sendable {
         }
     }
 
-    /// Sends a request, and passes the response to `reader` until it wants no more.
+    /// Sends a request, and passes the response to `reader` until the reader wants no more of it.
     /// - Parameters:
-    ///   - address: one of `addresses(of:allowing:)`.
-    ///   - deadline: the end of the time for connection, handshake and response together.
-    /// - Returns: the reader at the end of the response.
+    ///   - address: an address that `addresses(of:allowing:)` has returned.
+    ///   - deadline: the deadline for connection, handshake and response together.
+    /// - Returns: the reader, after the end of the response.
     /// - Throws: `WebFault`.
     package func send<Reader: WebResponseReader>(
         _ method: WebMethod, _ target: WebTarget, to address: IPAddress, until deadline: NIODeadline, reader: Reader
@@ -149,7 +153,8 @@ package final class WebClient: Sendable {
                     try SocketOptions.apply(to: channel)
                     let pipeline = channel.pipeline.syncOperations
                     if target.isTLS {
-                        // An address must not be sent as a server name (RFC 6066, 3). The certificate is then checked for the address.
+                        // A numeric address must not be sent as the server's name (RFC 6066, section 3). The certificate is then checked
+                        // for the address.
                         let name = IPAddress(target.host) == nil ? target.host : nil
                         try pipeline.addHandler(NIOSSLClientHandler(context: state.value.context(), serverHostname: name))
                     }
@@ -166,7 +171,7 @@ package final class WebClient: Sendable {
     }
 }
 
-/// One request on its connection. Closes the connection at the end of the response or at the deadline.
+/// One request with its connection. The connection is closed at the end of the response, or at the deadline.
 private final class WebExchange<Reader: WebResponseReader>: ChannelInboundHandler {
     typealias InboundIn = HTTPClientResponsePart
     typealias OutboundOut = HTTPClientRequestPart
@@ -175,7 +180,7 @@ private final class WebExchange<Reader: WebResponseReader>: ChannelInboundHandle
     private let target: WebTarget
     private let deadline: NIODeadline
     private var reader: Reader
-    /// The promise of the result; `nil` after the exchange has ended.
+    /// The promise for the result; `nil` after the exchange has ended.
     private var promise: EventLoopPromise<Reader>?
     private var timer: Scheduled<Void>?
     private var hasHead = false
@@ -219,7 +224,7 @@ private final class WebExchange<Reader: WebResponseReader>: ChannelInboundHandle
         }
     }
 
-    // A body that ends early, or is incomplete at the deadline, is accepted as far as it was received.
+    // If the body is incomplete at the deadline or at the end of the connection, the received part is accepted.
 
     func channelInactive(context: ChannelHandlerContext) { end(context, hasHead ? .success(reader) : .failure(WebFault.unreachable)) }
 
@@ -232,7 +237,7 @@ private final class WebExchange<Reader: WebResponseReader>: ChannelInboundHandle
         self.promise = nil
         timer?.cancel()
         promise.completeWith(result)
-        // Stops reading, even while TLS waits for the server to close the connection.
+        // Stops reading: TLS would otherwise read on until the server closes the connection.
         context.channel.setOption(.autoRead, value: false).whenFailure { _ in }
         context.close(promise: nil)
     }
