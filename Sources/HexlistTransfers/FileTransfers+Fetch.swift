@@ -4,12 +4,12 @@ import HexlistFiles
 import HexlistModel
 import HexlistStore
 
-/// Starts transfers, either for the links of a hex or for a file or folder of a service.
+/// Starts transfers: of the files to which the links of a hex lead, or of a file or folder of a service.
 extension FileTransfers {
-    /// Starts to fetch files: either those that the links of a hex lead to (named links, or all links, with a folder for each nested hex),
-    /// or a file or folder of a service.
-    /// - Throws: `HexlistError`: `notFound` for a missing hex, link or file; `badRequest` if nothing can be fetched, or the destination is
-    ///   invalid; `recentlyFailed` if the same transfer failed repeatedly.
+    /// Starts to fetch files: the files of a hex, or a file or folder of a service. Of a hex, the request names some links or takes all,
+    /// with a folder for each inner hex.
+    /// - Throws: `HexlistError`: `notFound` if the hex, a link or the file does not exist; `badRequest` if nothing can be fetched, or the
+    ///   destination is invalid; `recentlyFailed` if the same transfer failed repeatedly.
     public func fetch(_ request: TransferRequest) async throws -> TransferStart {
         let destination = try FetchDestination(request)
         let mask = request.umask ?? 0o022
@@ -35,7 +35,7 @@ extension FileTransfers {
             guard seconds >= 0, seconds <= LocalAPI.longestWaitSeconds else {
                 throw HexlistError(.badRequest, "`timeout` is a number of seconds up to \(Int(LocalAPI.longestWaitSeconds)).")
             }
-            // If there is no session afterwards, `FetchTree.read` below throws the reason.
+            // If no session is open after this wait, `FetchTree.read` below throws the reason.
             _ = await fetching.lists.awaitPeer(peer.peer, within: .seconds(seconds), self)
             try Task.checkCancellation()
         }
@@ -50,7 +50,7 @@ extension FileTransfers {
         let folders = tree.folders.map { ([base == "/" ? "" : base] + $0).joined(separator: "/") }
         var start = try await begin(tree.files.count, force: request.force ?? false) { [tree, id] index in
             let file = tree.files[index]
-            // A file of a remote has no peer as its source, so its row has the ID of this machine.
+            // A file of a remote has no peer as its source. Its row has the UUID of this machine instead.
             let (url, peer) =
                 switch try tree.source(of: file) {
                 case .peer(let link): (link.description, link.peer)
@@ -96,7 +96,7 @@ extension FileTransfers {
         switch destination {
         case .folder(let folder):
             let folders = plan.folders
-            // Checks the limit before folders are created on the disk.
+            // The limit is checked before folders are created on the disk.
             guard plan.files.count <= TransferRow.limit, folders.count <= TransferRow.limit else {
                 throw HexlistError(
                     .tooLarge, "Hex \(id) has more than \(TransferRow.limit) files or folders; that is the maximum for one fetch.",
@@ -118,7 +118,7 @@ extension FileTransfers {
         return start
     }
 
-    /// Enqueues the transfers that are not in the queue yet.
+    /// Adds the transfers that are not in the queue yet, and retries the others.
     private func begin(
         _ all: [TransferRow], _ destination: FetchDestination, hex: Int64, force: Bool, at now: Int64
     ) async throws -> TransferStart {
@@ -143,12 +143,11 @@ extension FileTransfers {
             first: added.first?.id ?? known.min(), last: added.last?.id ?? known.max(), known: known.count, passedOver: 0)
     }
 
-    /// Maximum number of rows that are read into memory at once while transfers are enqueued.
+    /// Maximum number of rows in memory at once while transfers are added.
     private static let rowsAtOnce = 500
 
-    /// Enqueues those of `count` transfers that are not in the queue yet. A row may take kilobytes, so each row is built only when it is
-    /// needed.
-    /// - Parameter make: builds the row with this index. It is called more than once for each row, on several threads.
+    /// Adds those of `count` transfers that are not in the queue yet. A row may take kilobytes, so a row is created only when it is needed.
+    /// - Parameter make: creates the row with this index. Called several times for each row, on several threads.
     private func begin(
         _ count: Int, force: Bool, _ make: @escaping @Sendable (Int) throws -> TransferRow
     ) async throws -> TransferStart {
@@ -172,7 +171,8 @@ extension FileTransfers {
         return TransferStart(first: ids.lowerBound, last: ids.upperBound, known: known.count, passedOver: 0)
     }
 
-    /// - Throws: `HexlistError` `recentlyFailed` if one of these transfers failed repeatedly and is still paused.
+    /// Checks that none of these transfers is suspended after repeated failures, unless `force` is set.
+    /// - Throws: `HexlistError` `recentlyFailed`.
     private func checkPauses(of keys: Set<TransferKey>, force: Bool) throws {
         guard !force, let until = keys.compactMap({ fetching.pause(of: $0, now: clocks.now) }).max() else { return }
         let seconds = max(1, (until - clocks.now).components.seconds)
@@ -180,15 +180,15 @@ extension FileTransfers {
             .recentlyFailed, "This failed several times; it can be started again in \(seconds) s.", hint: "To start it now: --force.")
     }
 
-    /// Retries the transfer with this key if it is already in the queue.
-    /// - Returns: the ID of the transfer; `nil` if the queue has none with this key.
+    /// Retries the transfer with this key, if it is in the queue.
+    /// - Returns: the id of the transfer; `nil` if the queue has none with this key.
     private func retryKnown(_ key: TransferKey, force: Bool) -> Int64? {
         guard let running = fetching.known(key) else { return nil }
         _ = fetching.retry(running, force: force, self)
         return running.value
     }
 
-    /// Sets the location of rows whose files are stored under their SHA-256 digest.
+    /// Changes the destination of transfers to a folder of the pool, where files are stored under their SHA-256.
     /// - Throws: `HexlistError` `badRequest` if a link has no digest or no size.
     private func placed(_ rows: [TransferRow], in place: PoolLocation, _ request: TransferRequest) throws -> [TransferRow] {
         try rows.map { row in
@@ -204,8 +204,9 @@ extension FileTransfers {
         }
     }
 
-    /// Completes transfers into the pool whose files are already there.
-    /// - Returns: the files that are already in the pool.
+    /// Marks those transfers into the pool as done whose files the pool already has.
+    /// - Parameter rows: the transfers.
+    /// - Returns: the files that are in the pool.
     private func completePooled(
         _ rows: inout [TransferRow], _ destination: FetchDestination, hex: Int64, at now: Int64
     ) async throws -> Set<PooledOrigin> {
@@ -235,8 +236,9 @@ extension FileTransfers {
         return Set(pooled.keys)
     }
 
-    /// Adds transfers to the store, after making room for them in the pool.
-    /// - Throws: `HexlistError` `tooLarge` if they exceed the size of the pool, `storageFull` if files in use leave too little room.
+    /// Adds transfers to the store. If the pool has too little space for them, files of the cache are deleted first.
+    /// - Throws: `HexlistError` `tooLarge` if they are larger than the pool may become; `storageFull` if too many files of the cache are
+    ///   open or being fetched.
     func addTransfers(_ rows: [TransferRow]) async throws -> [TransferRow] {
         let most = configuration.cacheBytes
         let waiting = rows.filter { $0.place == .pool && $0.state == .waiting }
@@ -251,7 +253,7 @@ extension FileTransfers {
                 hint: "Fetch into a folder with `--to`, or with `--keep`\(isMany ? "" : "; `files.cacheBytes` sets the size of the cache")."
             )
         }
-        // Other transfers may use up the room between `makeRoom` and the next attempt.
+        // Between `makeRoom` and the next attempt, other transfers may use the space.
         for _ in 0..<3 {
             do {
                 return try await store.addTransfers(rows, poolBytes: most)
@@ -266,12 +268,12 @@ extension FileTransfers {
 }
 
 extension TransferRow {
-    /// Whether a file with the same name, size and modification time is already in the folder. Blocks.
+    /// Whether the folder has a file with the same name, size and modification time. Blocks.
     var isThere: Bool { FileMatch.exists(HexlistPaths.join(folder, name), size: size, modified: modified) }
 }
 
 extension TransferRow {
-    /// Marks the row as failed, with the reason, if its link cannot be fetched.
+    /// Returns the row, marked as failed with the reason if its link cannot be fetched.
     fileprivate func checkingLink() -> TransferRow {
         guard RemoteLink(url) == nil, FileLink(url) == nil else { return self }
         var row = self
@@ -279,7 +281,7 @@ extension TransferRow {
         return row
     }
 
-    /// Returns the reason why a link cannot be fetched, as a message for people.
+    /// Returns the reason why a link cannot be fetched, as a message for users.
     static func linkFault(_ url: String) -> String {
         url.utf8.count > FileLink.maximumBytes
             ? "Its path is too long: the link to it has \(url.utf8.count) bytes, and at most \(FileLink.maximumBytes) can be fetched."

@@ -8,7 +8,7 @@ import HexlistStore
 extension FileTransfers {
     /// Returns a page of transfers, the newest first.
     /// - Parameters:
-    ///   - hex: the hex with the links of the transfers; `nil` for all transfers.
+    ///   - hex: the hex whose links the transfers fetch; `nil` for all transfers.
     ///   - before: the cursor that the previous page returned.
     public func page(
         _ stages: Set<TransferStage>?, hex: Int64? = nil, before: Int64?, limit: Int
@@ -23,13 +23,14 @@ extension FileTransfers {
         }
     }
 
+    /// Returns one transfer.
     /// - Throws: `HexlistError` `notFound`.
     public func transfer(_ id: Int64) async throws -> TransferView {
         guard let row = try await store.read({ try $0.transfers([id]) }).first else { throw Self.noTransfer(id) }
         return view(of: row)
     }
 
-    /// Counts the transfers with these IDs by state, and adds up their bytes.
+    /// Counts the transfers with these ids by state, and sums up their bytes.
     public func summary(_ ids: ClosedRange<Int64>) async throws -> TransferSummary {
         let sums = try await store.read { try $0.transferSums(ids) }
         var summary = TransferSummary()
@@ -53,14 +54,15 @@ extension FileTransfers {
             summary.bytes = summary.bytes.addingClamped(entry.bytes)
             summary.size = summary.size.addingClamped(entry.size ?? entry.bytes)
         }
-        // Rows that say `waiting` but are not in the queue belong to transfers that have just ended and whose rows are being written.
+        // Rows with the state `waiting` that are not in the queue belong to transfers that have just ended: their rows are still being
+        // written.
         let waiting = sums[.waiting]?.count ?? 0
         summary.soon += max(0, waiting - summary.running - summary.soon - summary.waiting)
         return summary
     }
 
     /// Cancels a transfer and deletes its partial file.
-    /// - Throws: `HexlistError` `badRequest` for a transfer that has ended.
+    /// - Throws: `HexlistError` `notFound`; `badRequest` if the transfer has ended.
     public func cancel(_ id: Int64) async throws -> TransferView {
         guard let row = try await store.read({ try $0.transfers([id]) }).first else { throw Self.noTransfer(id) }
         guard fetching.cancel(row, self) else {
@@ -71,7 +73,7 @@ extension FileTransfers {
         return try await settledTransfer(id)
     }
 
-    /// Retries a waiting, failed or cancelled transfer now.
+    /// Retries a transfer immediately: one that waits, has failed or was cancelled.
     public func retry(_ id: Int64, force: Bool) async throws -> TransferView {
         guard var row = try await store.read({ try $0.transfers([id]) }).first else { throw Self.noTransfer(id) }
         if fetching.transfers.contains(TransferID(id)) {
@@ -94,14 +96,14 @@ extension FileTransfers {
                 hint: "To try now: --force.")
         }
         (row.state, row.reason, row.error, row.endedAt) = (.waiting, nil, nil, nil)
-        row.reservedBytes = nil  // a retry is the user's request, so the daily limit does not apply
+        row.reservedBytes = nil  // the user requests the file, so the limit for automatic fetches does not apply
         try await updated(row)
         fetching.add([row], force: force, self)
         node.notifyWatchers()
         return view(of: row)
     }
 
-    /// Removes an ended transfer from the list. Its file stays.
+    /// Removes a transfer that has ended from the list. Its file stays.
     public func forget(_ id: Int64) async throws {
         let row = try await transfer(id)
         guard try await store.forgetTransfers([id]) == 1 else {
@@ -109,7 +111,7 @@ extension FileTransfers {
         }
     }
 
-    /// Returns the transfer after all earlier writes to the store are finished, so that its row is up to date.
+    /// Returns a transfer with its present state. It waits until the store has finished all earlier writes.
     private func settledTransfer(_ id: Int64) async throws -> TransferView {
         try await store.setMeta(["transfersSeen": nil])
         return try await transfer(id)
@@ -143,7 +145,7 @@ extension FileTransfers {
             folder: row.folder, state: stage, waitingFor: wait, until: until, reason: row.reason, message: row.error, bytes: row.bytes,
             size: row.size, createdAt: Timestamp(milliseconds: row.createdAt), endedAt: row.endedAt.map { Timestamp(milliseconds: $0) })
         if let link = RemoteLink(row.url) {
-            // The owner of a remote is always this machine, even if its ID was another when the transfer started.
+            // The owner of a remote is always this machine, even if it had another identity when the transfer was started.
             (view.service, view.peer) = (link.remote, self.id)
         } else {
             view.tag = node.label(of: row.peer).map(PeerSummary.init)

@@ -8,12 +8,12 @@ public import HexlistWire
 public import Logging
 public import NIOCore
 
-/// Transfers files between this machine and its peers: serves offered and shared files, fetches files of peers, and caches fetched files by
-/// digest.
+/// Transfers files between this machine and its peers: serves offered and shared files, fetches files of peers, and stores fetched files in
+/// the pool.
 ///
-/// The actor runs on the event loop of its node, so calls between the two need no thread hop. Its state belongs to `FileServing`,
-/// `FileFetching` and `FileConnections`, classes confined to that loop that take this actor as their `isolated` host. Blocking work runs on
-/// the file threads.
+/// The actor runs on the event loop of its node, so calls between the two do not change threads. Its state is in `FileServing`,
+/// `FileFetching` and `FileConnections`. These classes are used on that event loop only, and their methods have this actor as an `isolated`
+/// parameter. Blocking work runs on the file threads.
 public actor FileTransfers: EventLoopActor {
     nonisolated let id: PeerID
     nonisolated let store: HexStore
@@ -35,8 +35,8 @@ public actor FileTransfers: EventLoopActor {
     public var isStopping: Bool { node.isStopping }
 
     /// - Parameters:
-    ///   - node: the node, which has `eventLoop` as its executor.
-    ///   - remotes: services that belong neither to this machine nor to a peer; `nil` for none.
+    ///   - node: the node. Its executor is `eventLoop`.
+    ///   - remotes: the rclone remotes; `nil` if there are none.
     public init(
         _ configuration: TransfersConfiguration, node: any TransfersHost, identity: Identity, store: HexStore, transport: PeerTransport,
         remotes: (any ContentServices)?, on eventLoop: any EventLoop, _ clocks: Clocks, logger: Logger
@@ -63,11 +63,11 @@ public actor FileTransfers: EventLoopActor {
 
     // MARK: Life
 
-    /// Starts to accept file connections that peers dial.
+    /// Begins to accept connections on which peers fetch files.
     public func serve() { serving.start(self) }
 
-    /// Starts fetching. Enqueues the transfers that are still waiting in the store, page by page, to bound the memory.
-    /// - Parameter peers: the peers whose files are fetched automatically.
+    /// Begins to fetch files. The unfinished transfers in the store are added to the queue page by page, which bounds the memory.
+    /// - Parameter peers: the peers from which files are fetched automatically.
     public func start(fetchingFrom peers: [PeerID]) async throws {
         fetching.start(self)
         var pooled: Set<PooledOrigin>?
@@ -83,7 +83,7 @@ public actor FileTransfers: EventLoopActor {
         for peer in peers { fetchAutomatically(from: peer) }
     }
 
-    /// Stops the transfers, and returns once services have stopped writing files.
+    /// Stops all transfers. Returns when no remote writes a file any more.
     public func stop() async {
         for copying in fetching.stop(self) { await copying.value }
     }
@@ -94,9 +94,9 @@ public actor FileTransfers: EventLoopActor {
     }
 }
 
-/// Handles events of the node, reported on its event loop.
+/// Handles events that the node reports on its event loop.
 extension FileTransfers {
-    /// Handles a new session with a peer that serves files.
+    /// Handles the beginning of a session with a peer that serves files.
     public nonisolated func peerCame(_ peer: PeerID) { assumeIsolated { $0.fetching.peerCame(peer, $0) } }
 
     /// Handles the end of the last session with a peer.
@@ -107,9 +107,10 @@ extension FileTransfers {
         }
     }
 
-    /// Handles the discovery of a peer, which can be dialled now.
+    /// Handles a peer that has become reachable, so that it can be dialled.
     public nonisolated func peerIsUp(_ peer: PeerID) { assumeIsolated { $0.fetching.kick(peer, $0) } }
 
+    /// Handles the end of the trust in a peer: its connections are closed, and transfers from it are interrupted.
     public nonisolated func trustEnded(_ peer: PeerID) {
         assumeIsolated { transfers in
             transfers.serving.trustEnded(peer)
@@ -118,28 +119,29 @@ extension FileTransfers {
         }
     }
 
-    /// Handles a peer's request to dial it for a file connection (`FileDial`).
+    /// Handles the request of a peer to dial it, so that it can fetch files on the new connection (`FileDial`).
     /// - Parameters:
     ///   - key: the key that the peer proved.
-    ///   - address: the source address of its session.
+    ///   - address: the address of the peer on its session.
     public nonisolated func dial(_ request: DialBack, for key: Fingerprint, at address: String) {
         assumeIsolated { $0.serving.dial(request, for: key, at: address, $0) }
     }
 
-    /// Whether files are being fetched from the peer or served to it, so that its session is not idle.
+    /// Whether files are being fetched from the peer or served to it. Its session is then not idle.
     public nonisolated func hasWork(for peer: PeerID) -> Bool {
         assumeIsolated { $0.fetching.hasRequests(for: peer) || $0.serving.isBusy(with: peer) }
     }
 
     public nonisolated func reconfigure(_ configuration: TransfersConfiguration) { assumeIsolated { $0.configuration = configuration } }
 
-    /// Applies possible changes of shares, or of the groups that may read them, to running transfers.
+    /// Ends running transfers from shares that their peers may no longer read. Called when shares, or the groups that may read them, may
+    /// have changed.
     public nonisolated func sharesChanged() { assumeIsolated { $0.serving.sharesChanged($0) } }
 
-    /// Removes files that were kept for hexes that are now deleted.
+    /// Deletes kept files whose hexes were deleted. Called after hexes were deleted.
     public nonisolated func hexesDeleted() { if pool.hasKeptFiles { cache.reconcile() } }
 
-    /// Runs the hourly maintenance of the pool and of the copies on offer.
+    /// Performs the hourly maintenance of the pool and of the copies of offered files.
     public nonisolated func tidy() {
         cache.tidy(assumeIsolated { $0.configuration })
         offers.tidyCopies()

@@ -1,18 +1,18 @@
-/// Settings of file transfers. All but `cacheFolder` can change while the daemon runs.
+/// The settings of file transfers. All of them but `cacheFolder` may change while the daemon runs.
 public struct TransfersConfiguration: Sendable {
     /// The display name of this machine.
     public var name: String
-    /// Maximum size of the pool in bytes, including files that are being fetched into it.
+    /// Maximum size of the cache in bytes, including files that are being fetched into it.
     public var cacheBytes: Int64
-    /// Number of days after which an unused file in the pool is deleted.
+    /// Number of days after which an unused file of the cache is deleted.
     public var cacheDays: Int
-    /// The folder of the pool; `nil` for a folder beside the store. Read only at start.
+    /// The folder of the cache; `nil` for a folder beside the store. A change takes effect at the next start.
     public var cacheFolder: String?
     /// Bytes that must stay free on the disk.
     public var minimumFree: Int64
-    /// The files of a send are copied by default if their total size in bytes is at most this.
+    /// Maximum total size in bytes of the files of a send for them to be copied by default.
     public var copyBelow: Int64
-    /// The absolute path of the folder for files of peers whose files are downloaded automatically; `nil` if there is none.
+    /// The absolute path of the download folder for automatic fetches; `nil` if there is none.
     public var downloads: String?
 
     public init(

@@ -3,46 +3,48 @@ public import HexlistModel
 public import HexlistStore
 public import HexlistTransport
 
-/// The peers, sessions and event log of a node, as file transfers use them. Methods are called on the node's event loop unless they say
-/// "Any thread".
+/// The parts of a node that file transfers use: peers, sessions and the event log. Methods are called on the node's event loop, except
+/// those marked "Any thread".
 public protocol TransfersHost: AnyObject, Sendable {
-    /// Whether the node is shutting down, so no new work may start.
+    /// Whether the node is stopping. No new work is started then.
     var isStopping: Bool { get }
 
-    /// Whether the peer with this UUID is trusted, regardless of its key.
+    /// Whether the peer with this UUID is trusted. Its key is not considered.
     func isTrusted(_ peer: PeerID) -> Bool
-    /// Whether the peer that proves this key is trusted.
+    /// Whether the peer with this key is trusted.
     func isTrusted(_ key: Fingerprint) -> Bool
     /// Whether a session with the peer of this key is open.
     func hasSession(with key: Fingerprint) -> Bool
+    /// Whether files can be requested from a peer.
     func presence(of peer: PeerID) -> PeerPresence
-    /// The name of a peer in messages; `nil` for this machine itself.
+    /// The name of a peer for messages; `nil` for this machine.
     func label(of peer: PeerID) -> PeerDisplayName?
-    /// Addresses at which a peer can be dialled, the best first.
+    /// The addresses at which a peer can be dialled, best first.
     func dialTargets(of peer: PeerID) -> [DialTarget]
 
-    /// Dials a verified peer, unless a session is open or a dial is in progress. An opened session is reported by `peerCame`; a failed dial
-    /// calls `notReached`, at most once.
+    /// Dials a peer that is online, unless a session is open or a dial is in progress. If a session opens, the node calls
+    /// `FileTransfers.peerCame`. If the dial fails, it calls `notReached`, at most once.
     func openSession(with peer: PeerID, notReached: @escaping @Sendable () -> Void)
-    /// Asks a peer, over its session, to dial this machine and to serve files on that connection (`FileDial`).
-    /// - Returns: `false` if there is no session with a peer that serves files.
+    /// Requests a peer, over its session, to dial this machine and to serve files on the new connection (`FileDial`).
+    /// - Returns: `false` if there is no session, or the peer does not serve files.
     func askToDial(_ peer: PeerID, token: BootNonce) -> Bool
 
-    /// Records an event that a peer caused by fetching files, within the rate limit for events of that peer.
+    /// Records an event in the event log that a peer caused by fetching files. Events beyond the peer's rate limit are omitted.
     func record(_ type: EventType, peer: PeerID, data: [String: String])
-    /// Converts an instant of the monotonic clock to milliseconds since 1970, for display.
+    /// Converts an instant to milliseconds since 1970, to be displayed.
     func milliseconds(of instant: ContinuousClock.Instant) -> Int64
-    /// - Throws: `HexlistError` unless a hex can be sent to all of these peers.
+    /// Checks that hexes can be sent to all of these peers.
+    /// - Throws: `HexlistError` if not.
     func checkRecipients(_ peers: [PeerID]) throws
 
-    /// Wakes the callers that wait for changes of the node. Any thread.
+    /// Wakes the watchers that wait for changes. Any thread.
     func notifyWatchers()
     /// Returns all peers, as `hexlist peers` lists them. Any thread.
     func peers() async throws -> [PeerView]
     /// Finds a peer by the name that the user typed. Any thread.
     /// - Throws: `HexlistError` `notFound`, `ambiguous`.
     func peer(named name: String) async throws -> PeerView
-    /// Finds several peers with a single read of the store. Their `why` does not say whether one may be a reinstalled peer. Any thread.
+    /// Finds several peers with one read of the store. Their `why` does not tell whether a peer may be a reinstalled one. Any thread.
     func peers(named names: [String]) async throws -> [PeerView]
 }
 

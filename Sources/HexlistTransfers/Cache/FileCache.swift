@@ -6,7 +6,7 @@ import HexlistStore
 import Logging
 import NIOCore
 
-/// The cache of fetched files (the pool), as the local API offers it.
+/// The cache of fetched files, with the operations of the local API.
 public struct FileCache: Sendable {
     let transfers: FileTransfers
     private var store: HexStore { transfers.store }
@@ -29,8 +29,8 @@ public struct FileCache: Sendable {
             copyBytes: copies.isEmpty ? nil : copies.reduce(0) { $0 + $1.size })
     }
 
-    /// Deletes files of the pool that are not open.
-    /// - Parameter seconds: deletes only files that were unused for this time; `nil` for all files.
+    /// Deletes files of the cache that are not open.
+    /// - Parameter seconds: only files that were unused for this time are deleted; `nil` to delete all.
     public func clear(olderThan seconds: Int64?) async throws -> CacheCleared {
         let before = seconds.map { transfers.clocks.milliseconds &- $0 &* 1_000 } ?? .max
         let cleared = try await transfers.onFileThread { [pool] in try pool.clear(usedBefore: before) }
@@ -38,9 +38,9 @@ public struct FileCache: Sendable {
         return CacheCleared(removed: cleared.removed, bytes: cleared.bytes, inUse: cleared.inUse)
     }
 
-    /// Keeps files of the pool until their hexes are deleted.
-    /// - Parameter names: names or paths of files.
-    /// - Throws: `HexlistError`: `notFound`, `ambiguous`, `gone`; then no file is kept.
+    /// Turns files of the cache into kept files, which stay until their hexes are deleted.
+    /// - Parameter names: the names or paths of the files.
+    /// - Throws: `HexlistError`: `notFound`, `ambiguous`, `gone`. None of the files is then changed.
     public func keep(_ names: [String]) async throws -> [CachedFile] {
         let files = try await cached(names)
         let hexes = try await store.read { try $0.locations(of: files.compactMap(\.hex)) }
@@ -97,14 +97,13 @@ public struct FileCache: Sendable {
 
     // MARK: Maintenance
 
-    /// Moves files between the cache folder and the folder of kept files to match their rows, and deletes kept files whose hexes were
-    /// deleted.
+    /// Moves files between the folders of the cache and of kept files, as their rows say, and deletes kept files whose hexes were deleted.
     func reconcile() {
         let result = transfers.transport.fileThreads.run(on: transfers.eventLoop) { [pool] in try pool.reconcile() }
         report(result, "kept files could not be put in order")
     }
 
-    /// Runs the hourly maintenance of the pool.
+    /// Performs the hourly maintenance of the pool.
     func tidy(_ configuration: TransfersConfiguration) {
         let tidied = transfers.transport.fileThreads.run(on: transfers.eventLoop) { [pool] in
             try pool.tidy(unusedFor: configuration.cacheDays, most: configuration.cacheBytes)

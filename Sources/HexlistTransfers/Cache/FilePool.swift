@@ -4,21 +4,21 @@ import HexlistModel
 import HexlistStore
 import Synchronization
 
-/// The content-addressed files on this machine. Pool files are evicted by size and age; kept files are deleted with their hexes. Calls
-/// block and run on the file threads.
+/// The fetched files that this machine stores under their digest. Files of the cache (`PoolLocation.pool`) are deleted by age, and when
+/// space is needed; kept files are deleted with their hexes. Calls block, so they run on the file threads.
 ///
-/// The row in the store is written before the file is moved. If the process ends in between, the next `tidy` finishes the move, and deletes
-/// files without a row.
+/// The row in the store is changed before the file is moved. If the process ends in between, the next `tidy` moves the file, and deletes
+/// files that have no row.
 final class FilePool: Sendable {
     private let store: HexStore
     private let cache: DigestFolder
     private let kept: DigestFolder
-    /// Whether there may be kept files. If there are none, deleting a hex needs no cleanup.
+    /// Whether kept files may exist. If not, deleting hexes needs no cleanup.
     private let mayHaveKeptFiles = Mutex(true)
-    /// Serializes changes of the files.
+    /// Held while files are changed, so that only one change runs at a time.
     private let changeLock = Mutex(())
 
-    /// - Parameter cacheFolder: `nil` for a folder beside the store.
+    /// - Parameter cacheFolder: the folder of the cache; `nil` for a folder beside the store.
     init(_ store: HexStore, cacheFolder: String?) {
         self.store = store
         let beside = HexlistPaths.folder(of: store.path)
@@ -36,14 +36,15 @@ final class FilePool: Sendable {
 
     // MARK: Use
 
-    /// Returns the identity of the file that a transfer stored in the pool.
+    /// Returns the identity of the file that a transfer stored in the pool, in its text form.
+    /// - Parameter name: the name of the file.
     func identity(of row: TransferRow, name: String) -> String? {
         guard let place = row.place, let digest = row.sha256 else { return nil }
         return folder(place).open(digest, name: name)?.identity.description
     }
 
     /// Opens the file with this digest; `nil` if it is missing or has changed.
-    /// - Parameter peer: the peer that must have sent the file; `nil` for any peer.
+    /// - Parameter peer: only a file that this peer has sent is opened; `nil` to open a file of any peer.
     func open(_ digest: [UInt8], from peer: PeerID? = nil) -> (OfferedFile, PooledFile)? {
         guard let row = try? store.readSync({ try $0.pooled([digest], from: peer) }).first, let file = content(of: row) else { return nil }
         return (file, row)
@@ -57,7 +58,8 @@ final class FilePool: Sendable {
         return file
     }
 
-    /// Returns the files with these digests from a peer, and marks them as used now. Files that have changed are deleted.
+    /// Returns those files with these digests that a peer has sent, and records that they are used now. Files that have changed are
+    /// deleted.
     func use(_ digests: [[UInt8]], from peer: PeerID, for hex: Int64?, at now: Int64) throws -> [PooledFile] {
         var files: [PooledFile] = []
         for row in try store.readSync({ try $0.pooled(digests, from: peer) }) {
@@ -67,7 +69,7 @@ final class FilePool: Sendable {
         return files
     }
 
-    /// Deletes a file and its row.
+    /// Deletes a file of the pool, and its row.
     func drop(_ file: PooledFile) {
         folder(file.place).remove(file.sha256)
         try? store.dropPooled([file.id])
@@ -75,17 +77,17 @@ final class FilePool: Sendable {
 
     // MARK: Arrivals
 
-    /// The files that devices send, until their hex is stored.
+    /// The folder of files that LocalSend devices send, until their hex is stored.
     let arrivals: ArrivalFolder
-    /// The files that guests send, until their hex is stored.
+    /// The folder of files that guests and drop tokens upload, until their hex is stored.
     let guestArrivals: ArrivalFolder
 
-    /// Moves arrived files among the kept files, and stores their hex.
+    /// Turns arrived files into kept files, and stores their hex.
     /// - Parameters:
-    ///   - folder: the folder of the files. Their sessions are removed from it.
-    ///   - storing: stores the hex with these files; returns its id, or `nil` if it was refused.
-    /// - Returns: the id of the hex. Without one the files are deleted.
-    /// - Throws: if a file cannot be moved or the store fails. A later call with the same files tries again.
+    ///   - folder: the folder in which the files have arrived. Their sessions are deleted from it.
+    ///   - storing: stores the hex with these files. Returns the id of the hex; `nil` if the hex was refused.
+    /// - Returns: the id of the hex; `nil` if it was refused, in which case the files are deleted.
+    /// - Throws: an error if a file cannot be moved or the store fails. A later call with the same files may succeed.
     func adopt(_ arrived: [ArrivedFile], from folder: ArrivalFolder, storing: ([KeptArrival]) throws -> Int64?) throws -> Int64? {
         let hex = try changeLock.withLock { _ in
             var files: [[UInt8]: KeptArrival] = [:]
@@ -98,7 +100,7 @@ final class FilePool: Sendable {
         return hex
     }
 
-    /// Whether an arrived file exists: in its folder, or elsewhere in the pool. After a backup was restored, it may be missing.
+    /// Whether an arrived file exists, in its folder or in the pool. It may be missing after a backup was restored.
     func hasFile(_ file: ArrivedFile, in folder: ArrivalFolder) -> Bool {
         folder.contains(file.file, of: file.session) || kept.open(file.sha256, name: Self.name(of: file)) != nil || open(file.sha256) != nil
     }
@@ -107,7 +109,7 @@ final class FilePool: Sendable {
         FileName(bytes: file.name.utf8.split(separator: UInt8(ascii: "/")).last.map(Array.init) ?? []).description
     }
 
-    /// Moves an arrived file among the kept files, unless the pool has the file or an earlier attempt has moved it.
+    /// Moves an arrived file to the kept files, unless the pool already has the file, or an earlier attempt has moved it.
     private func adopt(_ file: ArrivedFile, from folder: ArrivalFolder) throws -> KeptArrival {
         if let known = try store.readSync({ try $0.pooled([file.sha256]) }).first, content(of: known) != nil {
             return KeptArrival(sha256: file.sha256, name: known.name, size: known.size, identity: nil)
@@ -120,16 +122,17 @@ final class FilePool: Sendable {
         return KeptArrival(sha256: file.sha256, name: name, size: file.size, identity: moved.identity.description)
     }
 
-    /// Notes that files may be kept from now on, so that deleting a hex needs a cleanup.
+    /// Records that kept files may exist, so that deleting hexes needs a cleanup.
     func keepingChanged() { mayHaveKeptFiles.withLock { $0 = true } }
 
     // MARK: Room
 
-    /// Number of files that are examined in one batch.
+    /// Number of files that are read from the store and examined at once.
     private static let chunk = 256
 
-    /// Deletes the least recently used files that are not open.
-    /// - Returns: whether enough space was freed.
+    /// Deletes files of the cache, the least recently used first, until there is enough space. Open files are skipped.
+    /// - Parameter wanted: the bytes and the number of files to free.
+    /// - Returns: whether enough was freed.
     func makeRoom(_ wanted: PoolFull) throws -> Bool {
         try changeLock.withLock { _ in
             var rest = wanted
@@ -142,10 +145,10 @@ final class FilePool: Sendable {
         }
     }
 
-    /// Deletes files of the pool that are not open.
+    /// Deletes files of the cache that are not open.
     /// - Parameters:
-    ///   - days: deletes only files that were unused for this many days, by the store's `LivedClock`; `nil` for any.
-    ///   - before: deletes only files last used before this time, in milliseconds since 1970.
+    ///   - days: only files that were unused for this number of days are deleted, counted by the store's `LivedClock`; `nil` for any time.
+    ///   - before: only files that were last used before this time are deleted, in milliseconds since 1970.
     func clear(unusedFor days: Int? = nil, usedBefore before: Int64 = .max) throws -> (removed: Int, bytes: Int64, inUse: Int) {
         try changeLock.withLock { _ in
             var (removed, bytes) = (0, Int64(0))
@@ -158,8 +161,9 @@ final class FilePool: Sendable {
         }
     }
 
+    /// Deletes unused files of the cache, the least recently used first.
     /// - Parameter removed: called after each deleted file; returns `false` to stop.
-    /// - Returns: the number of files that stay because they are open.
+    /// - Returns: the number of files that were not deleted because they are open.
     @discardableResult
     private func removeUnused(for days: Int? = nil, usedBefore before: Int64 = .max, _ removed: (PooledFile) -> Bool) throws -> Int {
         var inUse: Set<Int64> = []
@@ -186,7 +190,8 @@ final class FilePool: Sendable {
 
     // MARK: Maintenance
 
-    /// Moves files whose rows have another location, and deletes kept files of deleted hexes.
+    /// Makes rows and folders of the pool agree with the hexes: files of hexes that keep them become kept files, and kept files of deleted
+    /// hexes are deleted.
     func reconcile() throws {
         try changeLock.withLock { _ in
             for file in try store.readSync({ try $0.misplacedPooled() }) {
@@ -208,7 +213,7 @@ final class FilePool: Sendable {
         }
     }
 
-    /// Moves a file to the location in its row, unless it is already there.
+    /// Moves a file to the folder that its row names, unless it is there already.
     private func putInPlace(_ file: PooledFile) throws {
         guard folder(file.place).open(file.sha256, name: file.name) == nil else { return }
         let other: PoolLocation = file.place == .pool ? .kept : .pool
@@ -217,10 +222,11 @@ final class FilePool: Sendable {
         try store.placePooled(file.id, file.place, identity: identity.description)
     }
 
-    /// Runs at start and hourly: completes interrupted moves, evicts files by age and size, and deletes files without a row.
+    /// Performs the maintenance of the pool, at the start and hourly: completes interrupted moves, deletes files by age and size, and
+    /// deletes files without a row.
     /// - Parameters:
-    ///   - days: files unused for longer are deleted.
-    ///   - bytes: maximum size of the pool.
+    ///   - days: files of the cache are deleted if they were unused for more days than this.
+    ///   - bytes: maximum size of the cache.
     func tidy(unusedFor days: Int, most bytes: Int64) throws {
         try reconcile()
         try changeLock.withLock { _ in
@@ -231,7 +237,7 @@ final class FilePool: Sendable {
                     do {
                         try putInPlace(file)
                     } catch let error as HexlistError {
-                        throw error  // a fault of the store says nothing about the file, so it stays
+                        throw error  // the store failed, so it is unknown whether the file is needed
                     } catch {
                         drop(file)
                         continue
@@ -242,7 +248,7 @@ final class FilePool: Sendable {
                 before = page.next
             } while before != nil
             for place in PoolLocation.allCases {
-                let there = folder(place).digests()  // listed before the rows are read, because a file that is added meanwhile has a row
+                let there = folder(place).digests()  // listed before the rows are read: a file that is added in between then has a row
                 let known = try store.readSync { try $0.digests(in: place) }
                 for digest in there where !known.contains(digest) { folder(place).remove(digest) }
             }

@@ -2,8 +2,8 @@ public import HexlistFiles
 public import HexlistModel
 public import HexlistStore
 
-/// The files that guests and drop tokens upload, in a folder of their own until the hex with them is stored. Unlike those of devices they
-/// have no records, because uploads end with the process. Calls block, and run on the file threads.
+/// The files that guests and drop tokens upload, in a separate folder until the hex with them is stored. Files of devices have records in
+/// the store. These have none, because uploads end with the process. Calls block, so they run on the file threads.
 public struct GuestFiles: Sendable {
     private let pool: FilePool
     private let store: HexStore
@@ -12,13 +12,13 @@ public struct GuestFiles: Sendable {
 
     public var folder: ArrivalFolder { pool.guestArrivals }
 
-    /// Stores a hex and keeps its files, in one transaction. The files are deleted with the hex.
+    /// Stores a hex, and its files as kept files, in one transaction. The files are deleted with the hex.
     /// - Parameters:
-    ///   - policy: `held` for the requests tray; otherwise the hex goes to the inbox.
+    ///   - policy: `held` to store it as a held hex, otherwise in the inbox.
     ///   - now: milliseconds since 1970.
-    ///   - diskReserve: bytes of the disk to leave free.
-    /// - Returns: the id of the hex; `nil` if it was refused for good. Then the files are deleted.
-    /// - Throws: `HexlistError` `storageFull`; errors of the store and of the files. Then a later call can store the hex.
+    ///   - diskReserve: bytes that must stay free on the disk.
+    /// - Returns: the id of the hex; `nil` if it was refused permanently, in which case the files are deleted.
+    /// - Throws: `HexlistError` `storageFull`; errors of the store and of the files. The hex can be stored by a later call.
     public func receive(
         _ files: [ArrivedFile], as hex: IncomingHex, from sender: Sender, at now: Int64, policy: ReceivePolicy, quotas: HeldQuotas,
         diskReserve: Int64
@@ -29,8 +29,8 @@ public struct GuestFiles: Sendable {
         }
     }
 
-    /// Stores a hex of a drop token and keeps its files, in one transaction, unless the hex was stored before. The files are deleted with
-    /// the hex, and if it is not stored.
+    /// Stores a hex of a drop token, and its files as kept files, in one transaction, unless the hex was stored before. If it is not
+    /// stored, the files are deleted; otherwise they are deleted with the hex.
     /// - Parameters: see `HexStore.finishDrop`.
     public func receiveDrop(
         _ files: [ArrivedFile], as hex: IncomingHex, earlier: MessageID?, from sender: Sender, at now: Int64, quotas: HeldQuotas,
@@ -52,7 +52,7 @@ public struct GuestFiles: Sendable {
         return result
     }
 
-    /// Deletes the files that an earlier process left.
+    /// Deletes the files of earlier processes.
     public func removeAll() {
         for session in folder.sessions() { folder.remove(session) }
     }

@@ -10,17 +10,18 @@ import NIOCore
     import Glibc
 #endif
 
-/// Examines the new hexes of a peer whose files are fetched automatically. Blocks; runs on the file threads.
+/// Determines the files of a peer's new hexes that are fetched automatically. Blocks, so it runs on the file threads.
 ///
-/// Only files that the proven sender itself offers are fetched, into the pool or the download folder, and only if all files of the hex fit
-/// within the peer's daily limit. At most half of the pool is reserved for automatic fetches; the rest is for files that the user requests.
-/// The position of the last examined hex is stored in one transaction with the transfers, so a restart neither repeats nor skips a hex.
+/// Only files that the sender of the hex itself offers are fetched, into the cache or the download folder. All files of the hex have to fit
+/// into the peer's daily limit; otherwise none is fetched. Automatic fetches may reserve at most half of the cache, so that the user's own
+/// requests have space. The last examined hex is recorded in the same transaction as the transfers, so a restart neither repeats nor skips
+/// a hex.
 struct AutomaticFetch: Sendable {
     let store: HexStore
     let pool: FilePool
     let own: PeerID
     let peer: PeerID
-    /// Maximum size of the pool in bytes.
+    /// Maximum size of the cache in bytes.
     let maximumPoolBytes: Int64
     /// The absolute path of the download folder; `nil` if there is none.
     let downloads: String?
@@ -30,7 +31,8 @@ struct AutomaticFetch: Sendable {
     /// Maximum number of hexes that one call of `examineNextHexes` examines.
     private static let hexes = 32
 
-    /// - Returns: the transfers that were added, and whether more hexes are left to examine.
+    /// Examines the next hexes of the peer, in the order of their arrival.
+    /// - Returns: the transfers that were added, and whether there may be more hexes to examine.
     func examineNextHexes() throws -> (added: [TransferRow], hasMore: Bool) {
         guard let allowance = try store.readSync({ try $0.fetchAllowance(of: peer, at: now) }) else { return ([], false) }
         let hexes = try store.readSync { try $0.inboxHexes(of: peer, after: allowance.after, limit: Self.hexes) }
@@ -47,8 +49,9 @@ struct AutomaticFetch: Sendable {
         return (added, hexes.count == Self.hexes)
     }
 
-    /// Returns a row for each file of the hex that its sender offers, except files that are being fetched or are already at the target; and
-    /// the folders to create in the download folder.
+    /// Returns a row for each file of the hex that its sender offers. Files that are already being fetched, or exist at the destination,
+    /// are left out.
+    /// - Returns: the rows, and the folders to create in the download folder.
     private func wanted(_ id: Int64, _ target: PeerFetchTarget) throws -> (rows: [TransferRow], folders: [[String]]) {
         guard let hex = try store.readSync({ try $0.hex(id) }) else { return ([], []) }
         var plan = FetchPlan(own: own)
@@ -85,9 +88,9 @@ struct AutomaticFetch: Sendable {
     /// The umask for files and folders in the download folder.
     private static let mask = 0o022
 
-    /// Creates the download folder, and folders in it.
-    /// - Returns: `false` if one of the folders cannot be created, because there is a file of that name, for example.
-    /// - Throws: `HexlistError` if there is no download folder, so that the hex is examined again later.
+    /// Creates the download folder, and folders inside it.
+    /// - Returns: `false` if one of the inner folders cannot be created, for example because a file has its name.
+    /// - Throws: `HexlistError` if the download folder itself cannot be created. The hex is then examined again later.
     private func makeFolders(_ folders: [[String]], in downloads: String) throws -> Bool {
         _ = mkdir(downloads, 0o755)
         try DestinationFolder.make([], in: downloads, mask: Self.mask)
@@ -99,7 +102,7 @@ struct AutomaticFetch: Sendable {
         }
     }
 
-    /// Adds the transfers after making room for them. Adds none of them if there is no room.
+    /// Adds transfers to the store, and records that the hex was examined. If there is no space for all of them, none is added.
     private func add(_ rows: [TransferRow], _ folders: [[String]], place: Int64) throws -> [TransferRow] {
         var rows = rows
         if let downloads, rows.contains(where: { $0.place == nil }), try !makeFolders(folders, in: downloads) { rows = [] }
@@ -109,7 +112,7 @@ struct AutomaticFetch: Sendable {
             } catch let full as PoolFull {
                 guard try pool.makeRoom(full) else { break }
             } catch let error as HexlistError where error.code == .badRequest {
-                break  // too many transfers wait, or half of the pool is reserved
+                break  // too many transfers are queued, or half of the cache is reserved
             }
         }
         return try store.addAutomaticTransfers([], of: peer, upTo: place, at: now, poolBytes: maximumPoolBytes)
@@ -117,8 +120,8 @@ struct AutomaticFetch: Sendable {
 }
 
 extension FileTransfers {
-    /// Examines the new hexes of a peer for files to fetch automatically, if the peer has a limit for that. Only one scan runs per peer at
-    /// a time.
+    /// Examines the new hexes of a peer, and starts transfers of their files, if files of this peer are to be fetched automatically. At
+    /// most one examination runs per peer.
     public nonisolated func fetchAutomatically(from peer: PeerID) { assumeIsolated { $0.lookForFiles(of: peer) } }
 
     private func lookForFiles(of peer: PeerID) {

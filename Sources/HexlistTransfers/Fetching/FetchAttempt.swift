@@ -4,24 +4,24 @@ import HexlistStore
 import HexlistTransport
 import NIOCore
 
-/// One attempt at a transfer, as `FileFetching` sees it.
+/// One attempt at a transfer, in the form in which `FileFetching` uses it.
 protocol FetchAttempt: AnyObject, Sendable {
     var run: TransferAttemptID { get }
     var id: TransferID { get }
-    /// The transfer's row, which may be newer than the one in the store.
+    /// The row of the transfer, with changes that may not be in the store yet.
     var row: TransferRow { get }
-    /// Number of bytes that arrived in this attempt.
+    /// Number of bytes that this attempt has received.
     var arrivedBytes: Int64 { get }
 
-    /// Reports that the complete file has its final name, or the error that prevented it.
+    /// Reports the result of renaming the complete file to its final name.
     func placed(_ result: Result<PartFile.Placement, any Error>)
 
-    /// Stops the attempt without reporting an end.
+    /// Ends the attempt without a report of its result.
     /// - Parameter discarding: whether to delete the partial file.
     func stop(discarding: Bool)
 }
 
-/// Dependencies that all attempts share.
+/// The objects that all attempts use.
 struct FetchDependencies {
     var store: HexStore
     var pool: FilePool

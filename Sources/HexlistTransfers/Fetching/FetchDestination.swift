@@ -12,7 +12,8 @@ enum FetchDestination: Equatable {
     case folder(String)
     case place(PoolLocation)
 
-    /// - Throws: `HexlistError` `badRequest` unless exactly one destination is named.
+    /// Reads the destination from a request.
+    /// - Throws: `HexlistError` `badRequest` unless the request names exactly one destination.
     init(_ request: TransferRequest) throws(HexlistError) {
         switch (request.to, request.cache ?? false, request.keep ?? false) {
         case (nil, true, false): self = .place(.pool)
@@ -29,10 +30,10 @@ enum FetchDestination: Equatable {
     var isFolder: Bool { if case .folder = self { true } else { false } }
 }
 
-/// Creates the folders that files are fetched into.
+/// Creates folders for fetched files.
 enum DestinationFolder {
-    /// Creates folders inside an existing one.
-    /// - Throws: `HexlistError` `badRequest` if one of them exists and is not a folder, or is a symbolic link.
+    /// Creates folders inside an existing folder.
+    /// - Throws: `HexlistError` `badRequest` if a path that exists is a symbolic link or not a folder.
     static func make(_ folders: [[String]], in base: String, mask: Int) throws {
         var status = stat()
         guard stat(base, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else {
@@ -47,8 +48,8 @@ enum DestinationFolder {
             let path = ([base] + folder).joined(separator: "/")
             let mode = mode_t(0o777 & ~mask)
             if mkdir(path, mode) == 0 {
-                // The folder is opened without following links: another user with write access may have replaced the folder by a symbolic
-                // link.
+                // Symbolic links are not followed when the folder is opened. Another user who may write here could have replaced the folder
+                // by a link.
                 let made = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
                 if made >= 0 {
                     _ = fchmod(made, mode)

@@ -3,7 +3,7 @@ import HexlistFiles
 import HexlistJSON
 import HexlistModel
 
-/// The files that the links of a hex lead to, and the folders to create for its nested hexes.
+/// The files to which the links of a hex lead, and the folders to create for its inner hexes.
 struct FetchPlan {
     struct File {
         var link: FileLink
@@ -12,7 +12,7 @@ struct FetchPlan {
         var sha256: [UInt8]?
         /// Modification time in milliseconds since 1970.
         var modified: Int64?
-        /// Index in `HexContent.children` of the nested hex that contains the link; `nil` for the hex itself.
+        /// The index in `HexContent.children` of the inner hex with the link; `nil` if the link is in the outermost hex.
         var folder: Int?
     }
 
@@ -20,16 +20,17 @@ struct FetchPlan {
     private(set) var files: [File] = []
     /// Number of links that do not lead to a file of a peer.
     private(set) var passedOver = 0
-    /// Whether one of the skipped links leads to a file of this machine.
+    /// Whether a link leads to a file of this machine, and was skipped for that reason.
     private(set) var isOwn = false
-    /// The folder path of each nested hex, in the order of `HexContent.children`.
+    /// The path of the folder for each inner hex, in the order of `HexContent.children`.
     private var paths: [[String]] = []
-    /// The folder path of the hex itself: that of a folder that was sent, or of `addFolder`. Empty if its files go into the destination.
+    /// The path of the folder for the outermost hex: a folder that was sent, or the one of `addFolder`. Empty if its files are placed
+    /// directly in the destination.
     private var base: [String] = []
-    /// The paths of folders that were sent, which are created even if they have no files.
+    /// The paths of the folders that were sent. They are created even if they contain no files.
     private var sent: [[String]] = []
 
-    /// - Parameter own: this machine's ID, whose links are skipped; `nil` to include them.
+    /// - Parameter own: the UUID of this machine, to skip links to its files; `nil` to include them.
     init(own: PeerID?) { self.own = own }
 
     mutating func addAll(of content: HexContent) {
@@ -47,8 +48,8 @@ struct FetchPlan {
         }
     }
 
-    /// Puts all files into a folder named after the hex, if more than one of them is in no folder. The files of a
-    /// sent folder are in that folder already.
+    /// Adds a folder with the name of the hex around all files, if otherwise several files would be directly in the destination. Not needed
+    /// if the hex is a folder that was sent.
     mutating func addFolder(of content: HexContent) {
         guard base.isEmpty, files.count(where: { $0.folder == nil }) > 1 else { return }
         let description = content.string(content.hexDescription)
@@ -84,10 +85,11 @@ struct FetchPlan {
         files.append(file)
     }
 
-    /// Returns the folder names that lead to a file, outermost first.
+    /// Returns the path of the folder for files, as names.
+    /// - Parameter folder: the index of the inner hex; `nil` for the outermost hex.
     func path(of folder: Int?) -> [String] { folder.map { paths[$0] } ?? base }
 
-    /// The folders that must exist: those of the files, and those that were sent. A folder comes after its parent.
+    /// The folders to create: those of files, and those that were sent. Each folder comes after the one that contains it.
     var folders: [[String]] {
         var seen: Set<[[UInt8]]> = []
         var folders: [[String]] = []

@@ -1,16 +1,16 @@
 import HexlistFiles
 
-/// The result of an attempt, as it is recorded in the store.
+/// The result of an attempt, in the form in which it is stored.
 struct FetchResult {
     var outcome: TransferQueue.AttemptResult
-    /// The reason as a code of the API; `nil` for a complete file.
+    /// The reason, as a code of the API; `nil` if the file is complete.
     var reason: String?
-    /// The reason as a message for people.
+    /// The reason, as a message for users; `nil` if the file is complete.
     var message: String?
 }
 
 extension FetchResult {
-    /// The end of an attempt whose complete file could not be given its final name.
+    /// The result of an attempt whose complete file could not be renamed to its final name.
     init(ofPlacing error: any Error) {
         guard let fault = error as? FileFault, fault == .noFreeName else {
             self.init(of: error)
@@ -19,7 +19,7 @@ extension FetchResult {
         self.init(outcome: .interrupted(progressed: false), reason: "taken", message: "Another file took its name.")
     }
 
-    /// The end of an attempt whose file could not be opened, written or verified.
+    /// The result of an attempt whose file could not be opened, written or verified.
     init(of error: any Error) { self = Self.of(error) }
 
     private static func of(_ error: any Error) -> Self {

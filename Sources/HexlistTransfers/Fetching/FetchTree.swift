@@ -3,10 +3,10 @@ import HexlistFiles
 import HexlistModel
 import HexlistStore
 
-/// The files and folders to fetch, read from one file or folder of a service.
+/// The files and folders to fetch, if one file or folder of a service was requested.
 struct FetchTree {
     struct File: Sendable {
-        /// The name of the file in its folder. The path and the link may be kilobytes long, so they are built on demand.
+        /// The name of the file in its folder. Its path and its link may take kilobytes, so they are built only when they are needed.
         var entryName: String
         var size: Int64?
         /// Modification time in milliseconds since 1970.
@@ -14,20 +14,23 @@ struct FetchTree {
         /// Index of the file's folder in `folders`.
         var folder: Int
 
-        /// The name that the file gets on this machine.
+        /// The name of the file on this machine.
         var name: String { FileName(entryName).description }
     }
 
-    /// The folders to create, as paths relative to the destination. The first is the destination itself; a folder comes after its parent.
+    /// The folders to create, as paths relative to the destination. The first one is the destination itself. Each folder comes after the
+    /// one that contains it.
     private(set) var folders: [[String]] = [[]]
     private(set) var files: [File] = []
     private let service: any ContentService
-    /// The path in the service of each folder in `folders`. For the destination, it is the parent of the requested file or folder.
+    /// The path in the service for each element of `folders`. For the destination it is the folder that contains the requested file or
+    /// folder.
     private var places: [SharePath]
-    /// Number of entries that are not fetched, such as a nested folder that cannot be listed.
+    /// Number of entries that are not fetched, for example sub-folders that cannot be listed.
     private(set) var leftOut = 0
     private var emptyPages = 0
-    /// Maximum number of empty pages. A folder that changes while it is read causes a few; a malicious service could send them without end.
+    /// Maximum number of empty pages. A folder that changes while it is read causes a few of them. A malicious service could send any
+    /// number.
     private static let mostEmptyPages = 100
 
     private init(_ service: any ContentService, in place: SharePath) {
@@ -35,9 +38,8 @@ struct FetchTree {
         places = [place]
     }
 
-    /// Reads the requested file or folder, folder by folder and page by page. Local folders get the names of the remote ones. A nested
-    /// folder that was listed but is not found is left out.
-    /// - Throws: `HexlistError`: `tooLarge` for more files or folders than the queue may hold; the errors of the service.
+    /// Reads the requested file or folder with all sub-folders, page by page. A sub-folder that cannot be read is skipped.
+    /// - Throws: `HexlistError`: `tooLarge` if there are more files or folders than the queue may have; the errors of the service.
     static func read(_ service: any ContentService, _ path: SharePath) async throws -> FetchTree {
         guard let name = path.names.last else {
             throw HexlistError(
@@ -66,11 +68,11 @@ struct FetchTree {
                 do {
                     page = try await service.page(of: here, by: .name, after: after, limit: LocalAPI.pageLimit)
                 } catch let error as HexlistError where error.code == .notFound && index > 1 {
-                    // The parent lists this folder, but the service cannot read it, or it was deleted. The other folders are fetched
+                    // The folder that contains this one lists it, but it cannot be read or was deleted. The other folders are fetched
                     // nevertheless.
                     tree.leftOut += 1
                     guard after == nil else { break }
-                    // The folder has no files yet, so removing it changes no index in `files`.
+                    // No file refers to this folder yet, so removing it changes no index.
                     tree.folders.remove(at: index)
                     tree.places.remove(at: index)
                     continue folders
@@ -95,7 +97,7 @@ struct FetchTree {
                         tree.leftOut += 1
                     }
                 }
-                // Each page has the number of left-out entries of the whole folder, so it is added only once.
+                // Each page has the number of entries that the service omits in the whole folder, so it is added only once.
                 if after == nil { tree.leftOut += page.leftOut }
                 after = page.next
             } while after != nil
@@ -109,7 +111,7 @@ struct FetchTree {
     ) throws {
         try check()
         let source = try service.source(of: path)
-        // The listed size bounds a remote's file, so a file without a size is not fetched.
+        // A file of a remote without a size is not fetched, because nothing would limit its size on the disk.
         if case .remote = source, entry.size == nil {
             leftOut += 1
             return
@@ -117,7 +119,7 @@ struct FetchTree {
         files.append(File(entryName: name, size: entry.size, modified: entry.modified?.milliseconds, folder: folder))
     }
 
-    /// Returns the source from which a transfer fetches the file.
+    /// Returns the source of a file, for its transfer.
     func source(of file: File) throws -> FetchSource {
         guard let path = places[file.folder].appending(file.entryName) else { throw HexlistError(.internal, "A listed path is too long.") }
         return try service.source(of: path)
@@ -131,7 +133,8 @@ struct FetchTree {
         }
     }
 
-    /// Removes files that already exist in the destination with the same name, size and modification time.
+    /// Removes the files that the destination already has, with the same name, size and modification time.
+    /// - Parameter base: the path of the destination.
     /// - Returns: the number of removed files.
     mutating func dropPresent(in base: String) -> Int {
         let before = files.count

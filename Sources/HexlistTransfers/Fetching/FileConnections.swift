@@ -3,29 +3,29 @@ import HexlistModel
 import HexlistTransport
 import NIOCore
 
-/// Connections on which files are fetched: idle connections, connections that small files share, and connections that peers dial on
-/// request.
+/// The connections on which this machine fetches files: idle ones, those that small files share, and those that peers dial at this
+/// machine's request.
 final class FileConnections {
     typealias Connected = @Sendable (Result<FileClientConnection, ConnectFault>) -> Void
 
-    /// Maximum time for a peer to connect after a request. The peer's dial takes at most 3 s.
+    /// Maximum time between a request to dial and the peer's connection. The dial of a peer takes at most 3 s.
     private static let dialTime = TimeAmount.seconds(6)
 
-    /// A file attempt or list request that waits for its peer to dial this machine.
+    /// A request to a peer to dial this machine, made by an attempt or for a listing.
     private struct DialRequest {
         var token: BootNonce
         var done: Connected
         var timeout: Scheduled<Void>
     }
 
-    /// Peers that serve files and have a session.
+    /// The peers that have a session and serve files.
     private var connectedPeers: Set<PeerID> = []
-    /// Peers that could not be dialled, but that dialled on request. Until they disconnect, dialling is skipped and they are asked to dial
-    /// at once.
+    /// The peers that could not be dialled, but have dialled this machine at its request. Until their session ends, they are not dialled,
+    /// but requested immediately to dial.
     private var firewalledPeers: Set<PeerID> = []
-    /// Open connections without a request in progress, by peer.
+    /// The open connections on which nothing is requested now, by peer.
     private var idle: [PeerID: [FileClientConnection]] = [:]
-    /// Requests that wait for a peer to dial, at most one for each attempt.
+    /// The requests to which no connection has followed yet, at most one for each attempt.
     private var dialRequests: [PeerID: [DialRequest]] = [:]
     private let shared = SharedConnections()
 
@@ -39,13 +39,13 @@ final class FileConnections {
 
     // MARK: Peers
 
-    /// Whether there is a session with this peer and the peer serves files.
+    /// Whether the peer has a session and serves files.
     func isConnected(_ peer: PeerID) -> Bool { connectedPeers.contains(peer) }
 
     func peerCame(_ peer: PeerID) { connectedPeers.insert(peer) }
 
     /// Handles the end of the last session with a peer.
-    /// - Returns: whether the peer served files.
+    /// - Returns: whether the peer serves files.
     func peerWent(_ peer: PeerID) -> Bool {
         guard connectedPeers.remove(peer) != nil else { return false }
         firewalledPeers.remove(peer)
@@ -63,7 +63,8 @@ final class FileConnections {
 
     // MARK: Connections
 
-    /// Passes an exclusive connection to the peer to `done`: an idle one, a newly dialled one, or one that the peer dials.
+    /// Opens a connection to the peer for one user. It is an idle connection, one that this machine dials, or one that the peer dials.
+    /// - Parameter done: called once with the connection, or the reason why there is none.
     func connect(to peer: PeerID, _ host: isolated FileTransfers, _ done: @escaping Connected) {
         while let connection = idle[peer]?.popLast() {
             if connection.isIdle { return done(.success(connection)) }
@@ -80,7 +81,7 @@ final class FileConnections {
         }
     }
 
-    /// Keeps an idle connection for the next request, or aborts it if there are enough.
+    /// Stores an idle connection for the next request, or closes it if the peer has enough of them.
     func keep(_ connection: FileClientConnection, to peer: PeerID) {
         guard connectedPeers.contains(peer), connection.isIdle, idle[peer, default: []].count < FileServing.perPeer else {
             return connection.abort()
@@ -88,19 +89,20 @@ final class FileConnections {
         idle[peer, default: []].append(connection)
     }
 
-    /// Passes to `done` the connection that small files in one slot of the queue share.
+    /// Passes the connection to `done` that the small files in a slot of the queue share.
     func share(_ run: TransferAttemptID, _ slot: Int, of peer: PeerID, _ host: isolated FileTransfers, _ done: @escaping Connected) {
         shared.join(run, slot, of: peer, host, done)
     }
 
-    /// Ends the use of a shared connection by an attempt.
+    /// Reports that an attempt no longer uses its shared connection.
     func leave(_ run: TransferAttemptID, of peer: PeerID) {
         if let connection = shared.leave(run) { keep(connection, to: peer) }
     }
 
-    // MARK: Connections that the owner dials
+    // MARK: Connections that the peer dials
 
-    /// Asks the owner of a file, over its session, to dial this machine (`FileDial`).
+    /// Requests a peer, over its session, to dial this machine (`FileDial`).
+    /// - Parameter why: the reason for `ConnectFault` if the request cannot be sent.
     private func askToDial(_ peer: PeerID, _ host: isolated FileTransfers, _ done: @escaping Connected, otherwise why: String) {
         guard !host.isStopping else { return done(.failure(.unreachable(why))) }
         let token = BootNonce.random
@@ -108,7 +110,7 @@ final class FileConnections {
             guard let host else { return }
             host.assumeIsolated { $0.connections.notDialled(token, by: peer, why) }
         }
-        // The request is registered before it is sent, because sending may end the session.
+        // The request is stored before it is sent, because sending may end the session.
         dialRequests[peer, default: []].append(DialRequest(token: token, done: done, timeout: timeout))
         guard !host.node.askToDial(peer, token: token), let one = takeDialRequest(token, of: peer) else { return }
         one.timeout.cancel()
@@ -130,11 +132,11 @@ final class FileConnections {
         return one
     }
 
-    /// Whether a peer was asked to dial and has not connected yet.
+    /// Whether a request to dial was sent to this peer, and its connection has not followed yet.
     func expectsConnection(of key: Fingerprint) -> Bool { dialRequests[key.peerID]?.isEmpty == false }
 
-    /// Handles a connection that a peer dialled on request.
-    /// - Returns: whether the connection was expected; otherwise it is closed.
+    /// Handles a connection that a peer has dialled at this machine's request.
+    /// - Returns: `false` if there was no request. The connection is closed then.
     @discardableResult
     func dialled(_ connection: FileClientConnection) -> Bool {
         let peer = connection.peer.peerID
@@ -151,13 +153,13 @@ final class FileConnections {
     }
 }
 
-/// The reason why no connection was made.
+/// The reason why no connection could be opened, as a sentence for users.
 enum ConnectFault: Error {
     case unreachable(String)
 }
 
 extension DialError {
-    /// Whether the peer may be online but behind a firewall.
+    /// Whether the peer may be online, but behind a firewall.
     fileprivate var mayBeFirewall: Bool {
         switch self {
         case .refused, .unreachable, .timeout, .nameNotFound: true

@@ -8,25 +8,25 @@ import HexlistWire
 import Logging
 import NIOCore
 
-/// The waiting and running transfers of files to this machine.
+/// The transfers of files to this machine: the queue, and the attempts that are running.
 final class FileFetching {
-    /// Minimum time between two progress notifications to watchers.
+    /// Minimum interval of notifications of watchers about progress.
     private static let noticePause = Duration.milliseconds(300)
-    /// Up to this number of transfers, watchers are notified of each change immediately.
+    /// Maximum number of transfers for which watchers are notified of each change immediately.
     private static let notifiedAtOnce = 100
 
     private(set) var queue = TransferQueue()
     private(set) var transfers = QueuedTransfers()
     private var runs: [TransferAttemptID: any FetchAttempt] = [:]
-    /// The slots of attempts whose rows are being read from the store.
+    /// The attempts whose rows are being read from the store, with their slots.
     private var loading: [TransferAttemptID: TransferQueue.Slot] = [:]
-    /// IDs that stand for remotes in the queue, which only knows peers.
+    /// The UUIDs that represent remotes in the queue, which has one queue per peer.
     private var remotes: Set<PeerID> = []
     let lists = ListRequests()
     let small = SmallFiles()
-    /// Rows to write together after a batch of files got their final names; `nil` outside of such a batch.
+    /// The rows that are written together after a batch of files was renamed to final names; `nil` while no batch is being handled.
     private var gathered: [TransferRow]?
-    /// The peers whose new hexes are being scanned, and whether another scan must follow.
+    /// The peers whose new hexes are being examined. `true` if another examination has to follow.
     private var scans: [PeerID: Bool] = [:]
     private let timer: DeadlineTimer
     private let noticeTimer: DeadlineTimer
@@ -38,17 +38,17 @@ final class FileFetching {
         noticedAt = clocks.now
     }
 
-    /// Registers this machine as the source of files that are in the pool. Transfers of an earlier process follow page by page (`add`).
+    /// Registers this machine as a source of files, for files that are in the pool. The transfers in the store are then added with `add`.
     func start(_ host: isolated FileTransfers) { carryOut(queue.peerCame(host.id, now: host.clocks.now), host) }
 
     /// Stops all attempts.
-    /// - Returns: the cancelled requests to services, which end soon.
+    /// - Returns: the requests to remotes, which were cancelled and end soon.
     func stop(_ host: isolated FileTransfers) -> [Task<Void, Never>] {
         timer.cancel()
         noticeTimer.cancel()
         let copying = runs.values.compactMap { ($0 as? RemoteFetch)?.copying }
         for run in runs.values { run.stop(discarding: false) }
-        // Releases reserved bytes that have not arrived.
+        // Bytes that were reserved for automatic fetches, but have not arrived, are released.
         let automatic = runs.values.map(\.row).filter { $0.reservedBytes != nil }
         if !automatic.isEmpty { host.store.updateTransfers(automatic) { _ in } }
         (runs, loading) = ([:], [:])
@@ -56,7 +56,7 @@ final class FileFetching {
         return copying
     }
 
-    /// Whether a file or a list is requested from the peer, so that its session is not idle.
+    /// Whether files or listings are requested from the peer. Its session is then not idle.
     func hasRequests(for peer: PeerID) -> Bool { lists.hasRequests(for: peer) || transfers.has(peer) }
 
     // MARK: Requests
@@ -64,7 +64,7 @@ final class FileFetching {
     /// Adds transfers to the queue.
     /// - Parameters:
     ///   - new: the rows to add.
-    ///   - pooled: files that are in the pool, so fetching them needs no peer.
+    ///   - pooled: the files that the pool has. Fetching them needs no peer.
     func add(_ new: [TransferRow], pooled: Set<PooledOrigin> = [], force: Bool, _ host: isolated FileTransfers) {
         let now = host.clocks.now
         for row in new {
@@ -72,13 +72,13 @@ final class FileFetching {
             let key = TransferKey(row)
             let isPooled = row.sha256.map { pooled.contains(PooledOrigin(sha256: $0, peer: row.peer)) } ?? false
             let peer = isPooled ? host.id : lane(of: row, host)
-            // Small files share a connection only if a peer sends them and they go into a folder of the user.
+            // Small files share a connection only if they come from a peer, and their destination is a folder of the user.
             let isSmall = peer == row.peer && row.place == nil && row.isSmallAndNew
             let (admission, actions) = queue.add(
                 id, peer: peer, key: key, isSmall: isSmall, resumes: RemoteLink(row.url) == nil, force: force, now: now)
             if admission == .accepted { transfers.add(row, key: key) }
             if case .known(let other) = admission, other != id {
-                // The same file was requested twice at the same time; one transfer is enough.
+                // The same file was requested twice at the same time. One transfer suffices.
                 var row = row
                 (row.state, row.endedAt) = (.cancelled, host.clocks.milliseconds)
                 write(row, host)
@@ -88,17 +88,19 @@ final class FileFetching {
         for peer in Set(new.map(\.peer)) { kick(peer, host) }
     }
 
-    /// Returns the queue lane of a transfer: its peer, or the ID that stands for its remote, which is always reachable.
+    /// Returns the peer in whose queue a transfer is. For a file of a remote it is the UUID that represents the remote. A remote is always
+    /// regarded as connected.
     private func lane(of row: TransferRow, _ host: isolated FileTransfers) -> PeerID {
         guard let lane = RemoteLink(row.url)?.lane else { return row.peer }
         if remotes.insert(lane).inserted { carryOut(queue.peerCame(lane, now: host.clocks.now), host) }
         return lane
     }
 
-    /// Returns the queued transfer of the same file into the same folder; `nil` if there is none.
+    /// Returns the id of the transfer with this key that is in the queue; `nil` if there is none.
     func known(_ key: TransferKey) -> TransferID? { transfers[key] }
 
-    /// Returns the time until which this transfer may only be started with force; `nil` if it may be started now.
+    /// Returns the time until which transfers with this key are suspended, so that they start only with `force`; `nil` if they are not
+    /// suspended.
     func pause(of key: TransferKey, now: ContinuousClock.Instant) -> ContinuousClock.Instant? { queue.pause(of: key, now: now) }
 
     /// Retries a transfer now, at the user's request.
@@ -112,7 +114,7 @@ final class FileFetching {
     }
 
     /// Cancels a transfer, and deletes its partial file.
-    /// - Parameter stored: the row in the store.
+    /// - Parameter stored: the transfer's row in the store.
     /// - Returns: whether the transfer was in the queue.
     func cancel(_ stored: TransferRow, _ host: isolated FileTransfers) -> Bool {
         let id = TransferID(stored.id)
@@ -134,21 +136,21 @@ final class FileFetching {
         return true
     }
 
-    /// Starts a scan of a peer's new hexes, or schedules another one if a scan is in progress.
-    /// - Returns: whether the caller should scan now.
+    /// Begins an examination of a peer's new hexes. If one is running, another one follows it.
+    /// - Returns: whether the caller is to examine the hexes now.
     func beginScan(_ peer: PeerID) -> Bool {
         let isUnderWay = scans[peer] != nil
         scans[peer] = isUnderWay
         return !isUnderWay
     }
 
-    /// Ends a scan of a peer's new hexes.
-    /// - Returns: whether another scan must follow.
+    /// Ends an examination of a peer's new hexes.
+    /// - Returns: whether another examination has to follow.
     func endScan(_ peer: PeerID) -> Bool { scans.removeValue(forKey: peer) ?? false }
 
     // MARK: Peers
 
-    /// Handles a new session with a peer that serves files.
+    /// Handles the beginning of a session with a peer that serves files.
     func peerCame(_ peer: PeerID, _ host: isolated FileTransfers) {
         host.connections.peerCame(peer)
         lists.peerCame(peer, true)
@@ -160,13 +162,13 @@ final class FileFetching {
         carryOut(queue.peerWent(peer, now: host.clocks.now), host)
     }
 
-    /// Interrupts running attempts from a peer that is no longer trusted. Its transfers stay in the queue, and resume if it is trusted
+    /// Interrupts the attempts from a peer that is no longer trusted. The transfers stay in the queue, and resume if the peer is trusted
     /// again.
     func trustEnded(_ peer: PeerID) {
         for case let run as PeerFetch in runs.values where run.row.peer == peer { run.cutOff() }
     }
 
-    /// Opens a session with a peer from which files or lists are requested, unless there is one.
+    /// Dials a peer from which files or listings are requested, unless it has a session.
     func kick(_ peer: PeerID, _ host: isolated FileTransfers) {
         guard !host.isStopping, !host.connections.isConnected(peer), hasRequests(for: peer) else { return }
         host.node.openSession(with: peer) { [weak host] in host?.assumeIsolated { $0.fetching.lists.peerCame(peer, false) } }
@@ -199,10 +201,10 @@ final class FileFetching {
             }
         }
         if !toRead.isEmpty { read(toRead, host) }
-        // Ends preempted attempts last, because each end of an attempt causes further actions.
+        // Preempted attempts end last, because each end leads to further actions.
         for run in leaving {
             if loading.removeValue(forKey: run) != nil {
-                carryOut(queue.ended(run, .preempted, now: host.clocks.now), host)  // the row of this attempt is still being read
+                carryOut(queue.ended(run, .preempted, now: host.clocks.now), host)  // its row is still being read
             } else {
                 (runs[run] as? PeerFetch)?.preempt()
             }
@@ -210,7 +212,7 @@ final class FileFetching {
         if !actions.isEmpty { notifyWatchers(host) }
     }
 
-    /// Reads the rows of attempts that are to start, and starts those that were not stopped meanwhile.
+    /// Reads the rows of attempts that are to start. Attempts that were stopped meanwhile are not started.
     private func read(_ wanted: [TransferID: TransferAttemptID], _ host: isolated FileTransfers) {
         host.store.submitRead({ try $0.transfers(wanted.keys.map(\.value)) }) { [host] result in
             host.onLoop { host in
@@ -224,8 +226,8 @@ final class FileFetching {
         }
     }
 
-    /// Starts an attempt after its row was read, or ends it.
-    /// - Parameter isLost: whether a missing row is no longer in the store; otherwise the read failed and can be repeated.
+    /// Starts an attempt whose row was read. Ends it if there is no row.
+    /// - Parameter isLost: whether a missing row no longer exists. If `false`, the read failed and may be repeated.
     private func hasRead(_ row: TransferRow?, _ run: TransferAttemptID, isLost: Bool, _ host: isolated FileTransfers) {
         guard let slot = loading.removeValue(forKey: run), !host.isStopping else { return }
         guard let row else { return carryOut(queue.ended(run, isLost ? .final : .diskFull, now: host.clocks.now), host) }
@@ -270,7 +272,7 @@ final class FileFetching {
         }
     }
 
-    /// Releases the shared connection of an attempt.
+    /// Reports that an attempt no longer uses its shared connection.
     private func leaveConnection(_ run: any FetchAttempt, _ host: isolated FileTransfers) {
         host.connections.leave(run.run, of: run.row.peer)
     }
@@ -285,7 +287,7 @@ final class FileFetching {
         host.node.notifyWatchers()
     }
 
-    /// Handles a complete file that waits for its final name. Its slot is used for the next file meanwhile.
+    /// Handles a file that is complete but does not have its final name. The slot of its attempt is released, to be used for another file.
     private func isWhole(_ run: any FetchAttempt, _ file: WholeFile, _ free: FileClientConnection?, _ host: isolated FileTransfers) {
         if let free { host.connections.keep(free, to: run.row.peer) }
         leaveConnection(run, host)
@@ -295,6 +297,7 @@ final class FileFetching {
         carryOut(queue.received(run.run, now: host.clocks.now), host)
     }
 
+    /// Reports to attempts whether their files have got their final names. Their rows are then written together.
     func placed(_ results: [(any FetchAttempt, Result<PartFile.Placement, any Error>)], _ host: isolated FileTransfers) {
         gathered = []
         for (run, result) in results where runs[run.run] === run { run.placed(result) }
@@ -314,7 +317,7 @@ final class FileFetching {
             host.logger.info("transfer interrupted", metadata: ["transfer": "\(run.id)", "reason": "\(end.reason ?? "")"])
         }
         carryOut(queue.ended(run.run, end.outcome, now: host.clocks.now), host)
-        // The row of a transfer that stays in the queue is saved for the next start of the daemon.
+        // A transfer that stays in the queue has its row stored for the next start of the daemon.
         if transfers.contains(run.id) { write(row, host) }
     }
 
@@ -334,7 +337,7 @@ final class FileFetching {
         write(row, host)
     }
 
-    /// Deletes the partial file of a transfer without a running attempt.
+    /// Deletes the partial file of a transfer that has no running attempt.
     private func discardPart(of row: TransferRow, _ host: isolated FileTransfers) {
         guard let specification = PartFile.Specification(row, 0) else { return }
         let (folder, pooled) = (row.folder, row.place.map { host.pool.folder($0) })
@@ -367,7 +370,7 @@ final class FileFetching {
         }
     }
 
-    /// Notifies watchers. With more than `notifiedAtOnce` transfers, at most once per `noticePause`.
+    /// Notifies watchers. If there are more than `notifiedAtOnce` transfers, at most once per `noticePause`.
     private func notifyWatchers(_ host: isolated FileTransfers) {
         guard transfers.count > Self.notifiedAtOnce else { return host.node.notifyWatchers() }
         noticeTimer.set(max(host.clocks.now, noticedAt + Self.noticePause), host) {
@@ -378,8 +381,8 @@ final class FileFetching {
 }
 
 extension TransferKey {
-    /// A file for the pool is identified by digest and peer, because different links lead to the same content; any other file by link and
-    /// folder.
+    /// Creates the key of a transfer. For a file of the pool it consists of digest and peer, because several links may lead to the same
+    /// content. For other files it consists of link and folder.
     init(_ row: TransferRow) {
         self =
             if row.place != nil, let digest = row.sha256 { TransferKey(digest: digest, peer: row.peer) } else {

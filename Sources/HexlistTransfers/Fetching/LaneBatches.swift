@@ -1,10 +1,11 @@
-/// Batches of small files, one in flight per lane. Items that arrive meanwhile are the lane's next batch. Lanes do not wait for each other.
+/// Groups items into batches, in independent lanes. Each lane processes one batch at a time. Items that are added meanwhile are the next
+/// batch of the lane.
 struct LaneBatches<Lane: Hashable, Item> {
-    /// The lanes with a batch in flight, with the items that have arrived meanwhile.
+    /// The items that were added to each lane since its batch was started. A lane without a running batch has no entry.
     private var gathered: [Lane: [Item]] = [:]
 
     /// Adds an item to a lane.
-    /// - Returns: whether the caller must start a batch with this item now; otherwise the item is in the lane's `next` batch.
+    /// - Returns: `true` if the lane is idle. The caller then starts a batch with this item.
     mutating func begin(_ item: Item, in lane: Lane) -> Bool {
         guard gathered[lane] == nil else {
             gathered[lane]?.append(item)
@@ -14,8 +15,8 @@ struct LaneBatches<Lane: Hashable, Item> {
         return true
     }
 
-    /// Ends the batch of a lane.
-    /// - Returns: the batch to start now; empty if no item has arrived.
+    /// Records the end of a lane's batch.
+    /// - Returns: the next batch, which the caller starts; empty if no item was added.
     mutating func next(in lane: Lane) -> [Item] {
         let items = gathered[lane] ?? []
         gathered[lane] = items.isEmpty ? nil : []

@@ -4,31 +4,31 @@ import HexlistModel
 import HexlistTransport
 import NIOCore
 
-/// Requests for folder listings, at most two at once for each peer.
+/// Requests listings of folders from peers, at most two at once from each peer.
 final class ListRequests {
     static let perPeer = 2
-    /// Maximum time to open a session with the peer.
+    /// Maximum time for opening a session with the peer.
     private static let sessionTimeout = TimeAmount.seconds(10)
 
-    /// Requests that wait for a session. Each closure is called once.
+    /// The requests that wait for a session. Each closure is called once, with whether a session was opened.
     private var arrivals: [PeerID: [UInt64: (Bool) -> Void]] = [:]
     /// Number of requests in progress, by peer.
     private var inProgress: [PeerID: Int] = [:]
-    /// Requests that wait for a free slot, by peer.
+    /// The requests that wait for a slot, by peer.
     private var waiting: [PeerID: [CheckedContinuation<Void, Never>]] = [:]
     private var last: UInt64 = 0
 
-    /// Whether a listing is requested from the peer.
+    /// Whether listings are requested from the peer.
     func hasRequests(for peer: PeerID) -> Bool { arrivals[peer] != nil || inProgress[peer] != nil }
 
-    /// Resumes the requests that wait for a session.
+    /// Resumes the requests that wait for a session with the peer.
     /// - Parameter isConnected: `false` if no session could be opened.
     func peerCame(_ peer: PeerID, _ isConnected: Bool) {
         for resume in arrivals.removeValue(forKey: peer)?.values ?? [:].values { resume(isConnected) }
     }
 
     /// Requests a listing. Cancelling the task cancels the request.
-    /// - Throws: `HexlistError`: `notFound`, `gone` if the peer cannot be reached, `refused` for an invalid answer.
+    /// - Throws: `HexlistError`: `notFound`; `gone` if the peer cannot be reached; `refused` if its answer is invalid.
     func ask(_ peer: PeerID, _ target: FileRequestTarget, _ host: isolated FileTransfers) async throws -> [UInt8] {
         if !host.connections.isConnected(peer) { try await arrival(of: peer, host) }
         await acquireSlot(peer, host)
@@ -67,9 +67,9 @@ final class ListRequests {
         }
     }
 
-    /// Waits for a session with a peer that may be offline. A failed dial does not end the wait, because the peer's next announcement
-    /// causes another one.
-    /// - Returns: whether there is a session with a peer that serves files.
+    /// Waits for a session with a peer that may be offline. A dial that fails does not end the wait: when the peer announces itself again,
+    /// another dial follows.
+    /// - Returns: whether there is a session, and the peer serves files.
     func awaitPeer(_ peer: PeerID, within timeout: Duration, _ host: isolated FileTransfers) async -> Bool {
         let deadline = host.clocks.now + timeout
         var dials = true
@@ -83,8 +83,8 @@ final class ListRequests {
     }
 
     /// Waits for a session with a peer.
-    /// - Parameter dials: whether to dial a peer that is online without a session.
-    /// - Returns: whether a session was opened; `false` also after a failed dial.
+    /// - Parameter dials: whether to dial the peer if it is online and has no session.
+    /// - Returns: whether a session was opened. `false` if the dial failed or the time is over.
     private func arrives(_ peer: PeerID, within timeout: TimeAmount, dials: Bool, _ host: isolated FileTransfers) async -> Bool {
         last += 1
         let number = last
@@ -105,7 +105,7 @@ final class ListRequests {
         }
     }
 
-    /// Passes the slot to the next request, or frees it.
+    /// Passes the slot to the next request that waits, or frees it.
     private func releaseSlot(_ peer: PeerID) {
         if var queue = waiting.removeValue(forKey: peer) {
             let next = queue.removeFirst()
@@ -117,9 +117,9 @@ final class ListRequests {
     }
 }
 
-/// One request for a listing. Confined to the event loop.
+/// One request for a listing. Used on the event loop only.
 private final class ListRequest: FileClientDelegate, @unchecked Sendable {
-    /// Called once with the listing or an error, and with the connection if it can be reused.
+    /// Called once with the listing or an error, and with the connection if it can be used again.
     var done: ((Result<[UInt8], any Error>, FileClientConnection?) -> Void)?
     private var connection: FileClientConnection?
     private var bytes: [UInt8] = []

@@ -4,14 +4,14 @@ import HexlistFiles
 import HexlistModel
 import HexlistStore
 
-/// The result of opening the partial file of a transfer. Blocks; runs on the file threads.
+/// The result of preparing the file of a transfer. `open` blocks, so it runs on the file threads.
 enum OpenedTransfer: Sendable {
-    /// The file was already complete: its length, and its identity if it is in the pool.
+    /// The file is complete already. The values are its length, and its identity if it is in the pool.
     case finished(Int64, identity: String?)
-    /// The partial file. For an automatic fetch, `unused` is the number of reserved bytes beyond those this attempt needs; otherwise `nil`.
-    /// `isCopy`: whether the partial file has all bytes already, copied from a file of the same peer in the pool.
+    /// The partial file. `unused`: for an automatic fetch, the number of bytes that remain of its reservation after this attempt; otherwise
+    /// `nil`. `isCopy`: whether all bytes were copied from a file of the same peer in the pool.
     case part(PartFile, unused: Int64?, isCopy: Bool = false)
-    /// Nothing was opened, because the size is unknown until the peer answers.
+    /// Nothing was opened, because the size of the file is unknown until the peer answers.
     case nothing
 
     static func open(_ row: TransferRow, _ dependencies: FetchDependencies) throws -> OpenedTransfer {
@@ -27,7 +27,7 @@ enum OpenedTransfer: Sendable {
         guard part.length == 0, let digest = row.sha256, let (file, pooled) = pool.open(digest, from: row.peer) else {
             return try reserved(part, row, dependencies)
         }
-        // The pool has the same content from the same peer: copies it instead of fetching it.
+        // The pool has the same content from the same peer, which is copied instead of fetched.
         do throws(FileFault) {
             try part.fill(from: file)
             if part.digest == digest { return .part(part, unused: nil, isCopy: true) }
@@ -39,8 +39,8 @@ enum OpenedTransfer: Sendable {
         return try reserved(try PartFile(folder: row.folder, specification: specification), row, dependencies)
     }
 
-    /// Reserves the missing bytes of an automatic fetch in the peer's daily limit.
-    /// - Throws: `DailyLimitReached`.
+    /// Takes the missing bytes of an automatic fetch from the peer's daily limit.
+    /// - Throws: `DailyLimitReached` if they exceed it.
     private static func reserved(_ part: PartFile, _ row: TransferRow, _ dependencies: FetchDependencies) throws -> OpenedTransfer {
         guard row.reservedBytes != nil else { return .part(part, unused: nil) }
         let unused = try dependencies.store.reserveFetch(
@@ -50,5 +50,5 @@ enum OpenedTransfer: Sendable {
     }
 }
 
-/// Thrown if the peer's daily limit for automatic fetches is used up.
+/// The peer's daily limit for automatic fetches is reached.
 struct DailyLimitReached: Error {}

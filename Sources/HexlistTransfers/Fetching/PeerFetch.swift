@@ -6,11 +6,11 @@ import HexlistStore
 import HexlistTransport
 import NIOCore
 
-/// One attempt to fetch a file from a peer: opens the partial file, requests the missing bytes, writes them, and gives the file its final
-/// name.
+/// One attempt to fetch a file from a peer. It opens the partial file, requests the missing bytes, writes them, and renames the file to its
+/// final name.
 ///
-/// Confined to the event loop. Files are opened and written on the file threads, one operation at a time. Bytes that arrive during a write
-/// stay in the connection, which stops reading (back-pressure).
+/// Used on the event loop only. Files are opened and written on the file threads, one operation at a time. Bytes that arrive during a write
+/// stay in the connection, which stops reading when it has enough of them.
 final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
     private enum Phase {
         /// The partial file or a connection is being opened.
@@ -18,12 +18,12 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
         case asked
         case receiving
         case finishing
-        /// All bytes are written; the file waits for its final name.
+        /// All bytes were written. The file is being renamed in a batch.
         case whole
         case ended
     }
 
-    /// Received bytes that are not written yet. Used by the file thread while `isWriting`, otherwise by the event loop.
+    /// Received bytes that are to be written. Used by the file thread while `isWriting` is `true`, otherwise on the event loop.
     private final class WriteBuffer: @unchecked Sendable {
         var bytes = ByteBuffer()
     }
@@ -33,34 +33,36 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
     private(set) var row: TransferRow
     private let link: FileLink
     private let dependencies: FetchDependencies
-    /// Whether the connection is shared with other attempts, because the file is small and none of it was fetched before.
+    /// Whether the connection is shared with other attempts. That is the case for a small file of which no byte was fetched before.
     private let sharesConnection: Bool
-    /// Called with the end of the attempt, exactly once unless it is stopped, and with the connection if it can be reused.
+    /// Called once with the result of the attempt, unless it is stopped. Has the connection if it can be used again.
     private let ended: (PeerFetch, FetchResult, FileClientConnection?) -> Void
     private let progressed: (PeerFetch) -> Void
-    /// Called with all bytes of a small file. The result is passed to `written`.
+    /// Called with the content of a small file, which is to be written. The result of writing it is passed to `written`.
     private let arrived: (PeerFetch, WholeFile.Content) -> Void
-    /// Called with a complete file that waits for its final name, and the connection if it can be reused.
+    /// Called with a complete file, which is to be renamed. Has the connection if it can be used again.
     private let whole: (PeerFetch, WholeFile, FileClientConnection?) -> Void
     private var phase = Phase.preparing
     private var part: PartFile?
     private var connection: FileClientConnection?
     private let buffer = WriteBuffer()
     private var isWriting = false
-    /// The end to report once the write in progress has finished.
+    /// The result of the attempt, if it has to wait for the end of a write; otherwise `nil`.
     private var pending: FetchResult?
+    /// Number of bytes that the partial file had at the beginning of the attempt.
     private var startedWith: Int64 = 0
-    /// Number of bytes that arrived in this attempt, written or not.
+    /// Number of bytes that this attempt has received, written or not.
     private(set) var arrivedBytes: Int64 = 0
-    /// Number of bytes of the peer's daily limit that are reserved for this attempt; 0 for a file that the user requested.
+    /// Number of bytes taken from the peer's daily limit for this attempt. 0 for a file that the user requested.
     private var reserved: Int64 = 0
-    /// Whether the peer sent the file from byte 0 again, so that bytes of an earlier attempt were discarded.
+    /// Whether the peer sent the file from its first byte again, so that bytes of an earlier attempt were discarded.
     private var hasBegunAnew = false
+    /// Whether the partial file is deleted at the end.
     private var discards = false
-    /// Received bytes of a small file (`FileLimits.sharedBytes`), which is written once it is complete and gets its final name in a batch;
+    /// The received bytes of a small file (at most `FileLimits.sharedBytes`). It is written when it is complete, and renamed in a batch.
     /// `nil` for a larger file.
     private var small: ByteBuffer?
-    /// The complete file while it waits for its final name.
+    /// The complete file, until it has its final name.
     private var wholeFile: WholeFile?
 
     init(
@@ -83,11 +85,12 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
 
     // MARK: Beginning
 
+    /// Begins the attempt.
     /// - Parameter connect: opens a connection, or reports why there is none. Called at most once.
     func start(_ connect: @escaping (@escaping @Sendable (Result<FileClientConnection, ConnectFault>) -> Void) -> Void) {
         let (row, dependencies) = (row, dependencies)
-        // A small file is buffered in memory, unless it has a digest and so may be in the pool. The buffer is lost with the connection, so
-        // only the first attempt does this.
+        // A small file is collected in memory, unless it has a digest, in which case the pool may have it. The bytes are lost with the
+        // connection, so this is done in the first attempt only.
         if sharesConnection || row.isSmallAndNew && row.sha256 == nil && row.attempts <= 1 {
             small = ByteBuffer()
             return connect { self.connected($0) }
@@ -126,7 +129,7 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
         case .success(let connection):
             self.connection = connection
             phase = .asked
-            // A shared file has no digest: only a matching entity tag shows that the remaining bytes belong to the same version.
+            // A file of a share has no digest. Only if its entity tag is the same, the remaining bytes belong to the same version.
             let length = isShared && row.entityTag == nil ? 0 : part?.length ?? 0
             connection.get(link.requestTarget, from: length, ifStill: row.entityTag, self)
         }
@@ -162,7 +165,7 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
         }
     }
 
-    /// Returns the command that fetches a folder, ready to paste; with `PATH` as a placeholder if the path is long or needs escaping.
+    /// Returns the command that fetches a folder, for a message. If the path is long or needs escaping, it is replaced by `PATH`.
     static func command(for link: FileLink) -> String {
         guard case .share(let share, let path) = link.target else { return "`hexlist fetch PEER:PATH`" }
         let text = ([share] + path.names).joined(separator: "/")
@@ -171,8 +174,8 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
     }
 
     private func receive(from offset: Int64, size: Int64, _ head: FileAnswerHead) {
-        // A shared file without a digest may have another size than when it was listed. For a file with a digest, the pool has reserved
-        // room for the announced size.
+        // The size of a file of a share may have changed since the listing, if it has no digest. For a file with a digest, the pool has
+        // reserved space of exactly this size.
         if let announced = row.size, announced != size, !isShared || row.sha256 != nil {
             return end(FetchResult(outcome: .final, reason: "changed", message: "It has \(size) bytes; \(announced) were announced."))
         }
@@ -180,20 +183,20 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
         row.entityTag = head.entityTag.flatMap { EntityTag($0) }?.description
         phase = .receiving
         if small != nil, size <= FileLimits.sharedBytes { return pumpSmall() }
-        // The file grew beyond the limit for shared connections: ends the attempt, so that other small files need not wait.
+        // The file is too large for a shared connection by now. The attempt ends, so that other small files do not have to wait.
         guard !sharesConnection else {
             return end(
                 FetchResult(outcome: .interrupted(progressed: true), reason: "link", message: "It has grown, and is fetched by itself."))
         }
         small = nil
         if let part, part.length == offset, part.specification.size == size { return pump() }
-        // The answer is the whole file, so the partial file belongs to another version.
+        // The response has the whole file, so the partial file belongs to another version.
         let (old, row, minimumFree) = (part, row, dependencies.minimumFree)
         part = nil
         startedWith = 0
         if let old, old.length > 0 { hasBegunAnew = true }
         if hasBegunAnew, row.reservedBytes != nil {
-            // The reservation covers only the missing bytes, so the whole file must not be fetched.
+            // Only the missing bytes are reserved, so the whole file must not be fetched.
             if let connection = connection.take() { connection.abort() }
             self.row.bytes = 0
             return work({ old?.discard() }) {
@@ -206,7 +209,7 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
             return try PartFile(folder: row.folder, specification: specification)
         }) { part in
             self.part = part
-            // After a crash, only the stored entity tag shows that the partial file belongs to this version.
+            // After a crash, only the stored entity tag shows to which version the partial file belongs.
             if self.isShared, size > PartFile.stride { self.dependencies.store.updateTransfers([self.row]) { _ in } }
             self.pump()
         }
@@ -219,7 +222,7 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
 
     private func count(_ connection: FileClientConnection) { if case .receiving = phase { arrivedBytes = connection.arrivedBytes } }
 
-    /// Buffers received bytes, and writes the file when it is complete.
+    /// Collects received bytes of a small file. When it is complete, it is written.
     private func pumpSmall() {
         guard case .receiving = phase, let connection else { return }
         var bytes = ByteBuffer()
@@ -247,8 +250,8 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
         }
     }
 
-    /// Ends the use of the connection by this attempt.
-    /// - Returns: the connection, if this attempt used it alone and it can be reused.
+    /// Gives up the connection.
+    /// - Returns: the connection, if no other attempt uses it and it can be used again.
     private func leaveConnection() -> FileClientConnection? {
         guard let connection = connection.take() else { return nil }
         if sharesConnection {
@@ -260,7 +263,7 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
         return nil
     }
 
-    /// Handles the result of giving the file its final name.
+    /// Handles the result of renaming the file to its final name.
     func placed(_ result: Result<PartFile.Placement, any Error>) {
         guard case .whole = phase else { return }
         wholeFile = nil
@@ -273,7 +276,7 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
         }
     }
 
-    /// Writes received bytes, unless a write is in progress.
+    /// Writes received bytes to the partial file, unless a write is in progress.
     private func pump() {
         guard case .receiving = phase, !isWriting, let part, let connection else { return }
         let buffer = buffer
@@ -307,13 +310,13 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
 
     private func refuse(_ reason: String, _ message: String) { end(FetchResult(outcome: .sourceFault, reason: reason, message: message)) }
 
-    /// Whether the link leads to a file or folder in a share, whose size and digest are unknown before it is read.
+    /// Whether the link leads into a share. Size and digest of such a file are unknown before it is read.
     private var isShared: Bool { if case .share = link.target { true } else { false } }
 
     private var hasProgressed: Bool { row.bytes > startedWith }
 
-    /// Whether an interrupted attempt saved too few of the bytes it received. It then counts as a fault of the source, and the number of
-    /// such faults is limited.
+    /// Whether an interrupted attempt has saved less than half of the bytes that it received. It then counts as a failure of the source, of
+    /// which only a limited number is permitted.
     private var isWaste: Bool {
         guard case .receiving = phase else { return false }
         let kept = max(0, (part?.length ?? 0) - startedWith)
@@ -328,7 +331,7 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
         let (store, pool, row) = (dependencies.store, dependencies.pool, row)
         work({ () -> Finished in
             if let place = row.place, let digest = row.sha256, part.digest == digest, let (_, pooled) = pool.open(digest) {
-                // The pool already has this content from another peer, so this file is not needed.
+                // The pool has this content from another peer already. The partial file is not needed.
                 part.discard()
                 if pooled.place != place { pool.folder(place).removeEmpty(digest) }
                 return .pooled(pooled)
@@ -352,11 +355,11 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
 
     private enum Finished: Sendable {
         case placed(PartFile.Placement, identity: String?)
-        /// The pool already had the file.
+        /// The pool had the content already.
         case pooled(PooledFile)
     }
 
-    /// Ends the attempt to free its slot for a file of another peer, unless all bytes have arrived. The partial file is kept.
+    /// Ends the attempt to free its slot for another peer, unless all bytes have arrived. The partial file stays.
     func preempt() {
         switch phase {
         case .preparing, .asked, .receiving: end(FetchResult(outcome: .preempted))
@@ -364,17 +367,17 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
         }
     }
 
-    /// Marks an automatically fetched file as requested by the user, so that the daily limit no longer applies.
+    /// Records that the user has requested the file, so that the limit for automatic fetches no longer applies.
     func markRequested() { row.reservedBytes = nil }
 
-    /// Aborts the connection if bytes are still missing, and ends the attempt.
+    /// Ends the attempt and closes its connection, if bytes are missing.
     func cutOff() {
         guard phase == .asked || phase == .receiving, let connection else { return }
         connection.abort()
         failed(.closed, on: connection)
     }
 
-    /// Stops without calling `ended`.
+    /// Ends the attempt without a report of its result.
     /// - Parameter discarding: whether to delete the partial file.
     func stop(discarding: Bool) {
         discards = discarding
@@ -401,21 +404,21 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
         }
     }
 
-    /// Cleans up the result of work that finished after the attempt had ended.
+    /// Cleans up after work that was completed after the end of the attempt.
     private func cleanUp<Value>(_ result: Result<Value, any Error>) {
         adopt(result)
         if case .success(let value) = result, let file = value as? WholeFile { discard(file) }
         leavePart()
     }
 
-    /// Stores a partial file that a file thread has opened, so that it is closed later.
+    /// Stores the partial file that a file thread has opened, so that it is closed later.
     private func adopt<Value>(_ result: Result<Value, any Error>) {
         guard case .success(let value) = result else { return }
         if let opened = value as? OpenedTransfer, case .part(let part, let unused, _) = opened { take(part, unused) }
         if let part = value as? PartFile { self.part = part }
     }
 
-    /// Deletes a file that has no final name.
+    /// Deletes a complete file that does not have its final name.
     private func discard(_ file: WholeFile) {
         let folder = row.folder
         _ = dependencies.threads.run(on: dependencies.eventLoop) { PartFile.discard(folder: folder, specification: file.specification) }
@@ -423,7 +426,7 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
 
     private func end(_ end: FetchResult) {
         if case .ended = phase { return }
-        // Waits for the write in progress, because its bytes count as fetched.
+        // The end waits for the write in progress, because the bytes of that write count as fetched.
         guard !isWriting else {
             pending = pending ?? end
             return
@@ -439,7 +442,7 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
         ended(self, end, free)
     }
 
-    /// Releases reserved bytes that did not arrive.
+    /// Releases the reserved bytes that have not arrived.
     private func releaseReserved() {
         if let unused = row.reservedBytes { row.reservedBytes = unused + max(0, reserved - arrivedBytes) }
         reserved = 0
@@ -454,7 +457,7 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
         if !isWriting { leavePart() }
     }
 
-    /// Closes the partial file, and deletes it unless the next attempt needs it.
+    /// Closes the partial file. It is deleted if no other attempt needs it.
     private func leavePart() {
         guard let part else { return }
         self.part = nil

@@ -2,41 +2,42 @@ import HexlistFiles
 import HexlistModel
 import HexlistStore
 
-/// The transfers in the queue. Each has an `Entry` with the data that the queue, sums and lists need. A whole row may take kilobytes,
-/// because peers choose links and folders; rows are kept only up to `rowBytes` in total, and the others are read from the store when an
-/// attempt starts.
+/// The transfers that are in the queue. Each has an `Entry` with the data that the queue, sums and lists need. A whole row may take
+/// kilobytes, because peers choose links and folders. Rows in memory take at most `rowBytes`; other rows are read from the store when their
+/// attempts start.
 struct QueuedTransfers {
     struct Entry {
         let peer: PeerID
         let key: TransferKey
-        /// Number of fetched bytes, which may be more than the store has recorded.
+        /// Number of fetched bytes. The store may not have all of them recorded.
         var bytes: Int64
         var size: Int64?
-        /// Whether the user requested the file after it was queued automatically, so that the daily limit no longer applies.
+        /// Whether the user has requested a file that was queued for an automatic fetch. The limit for automatic fetches then no longer
+        /// applies.
         var isRequested = false
     }
 
-    /// Maximum size of the kept rows in bytes, enough for 20 000 files with short names.
+    /// Maximum bytes of the rows in memory, enough for 20 000 files with short names.
     static let rowBytes = 8 << 20
 
     private(set) var entries: [TransferID: Entry] = [:]
     private var keys: [TransferKey: TransferID] = [:]
     private var counts: [PeerID: Int] = [:]
     private var rows: [TransferID: TransferRow] = [:]
-    /// Size of `rows` in bytes.
+    /// The size of `rows`, in bytes.
     private(set) var keptBytes = 0
 
     var count: Int { entries.count }
 
-    /// The transfer with this key; `nil` if there is none.
+    /// The id of the transfer with this key; `nil` if there is none.
     subscript(key: TransferKey) -> TransferID? { keys[key] }
 
     func contains(_ id: TransferID) -> Bool { entries[id] != nil }
 
-    /// Whether the queue has transfers of this peer.
+    /// Whether the queue has transfers from this peer.
     func has(_ peer: PeerID) -> Bool { counts[peer] != nil }
 
-    /// Returns the row, if it is kept in memory.
+    /// The row of a transfer; `nil` if it is not in memory.
     func row(_ id: TransferID) -> TransferRow? { rows[id] }
 
     mutating func add(_ row: TransferRow, key: TransferKey) {
@@ -51,7 +52,7 @@ struct QueuedTransfers {
 
     mutating func progressed(_ id: TransferID, bytes: Int64) { entries[id]?.bytes = bytes }
 
-    /// Keeps a row that is newer than the one in the store, until `saved`.
+    /// Stores a row that is newer than that in the store. It stays in memory until `saved`.
     mutating func set(_ row: TransferRow) {
         let id = TransferID(row.id)
         guard entries[id] != nil else { return }
@@ -60,7 +61,7 @@ struct QueuedTransfers {
         keep(row)
     }
 
-    /// Drops a row after it was stored, if the rows in memory exceed `rowBytes`.
+    /// Records that a row was written to the store. It is removed from memory if the rows in memory exceed `rowBytes`.
     mutating func saved(_ row: TransferRow) {
         let id = TransferID(row.id)
         if keptBytes > Self.rowBytes, rows[id] == row { drop(id) }
@@ -86,7 +87,7 @@ struct QueuedTransfers {
 }
 
 extension TransferRow {
-    /// The approximate size of the row in memory.
+    /// The approximate size of the row in memory, in bytes.
     fileprivate var keptBytes: Int {
         512 + [url, folder, name, part, reason, error, entityTag, fileInode, finalName].reduce(0) { $0 + ($1?.utf8.count ?? 0) }
     }

@@ -2,18 +2,18 @@ import HexlistFiles
 import HexlistStore
 import NIOCore
 
-/// One attempt to fetch a file of a remote: creates the partial file, lets the service write it, reports progress meanwhile, verifies the
-/// length, and hands the file over to get its final name. An interrupted attempt cannot be resumed.
+/// One attempt to fetch a file of a remote. It creates the partial file, lets rclone write it, reports the progress meanwhile, and verifies
+/// the length. The file is then renamed in a batch. An interrupted attempt cannot be continued.
 ///
-/// Confined to the event loop; files are opened and read on the file threads. A file without its final name is deleted once the service has
-/// stopped writing it.
+/// Used on the event loop only. Files are opened and read on the file threads. A file without its final name is deleted, once rclone no
+/// longer writes it.
 final class RemoteFetch: FetchAttempt, @unchecked Sendable {
-    /// Interval at which the length of the partial file is polled.
+    /// Interval at which the length of the partial file is read.
     private static let progressInterval = TimeAmount.milliseconds(300)
 
     private enum Phase {
         case preparing, copying, finishing
-        /// All bytes are written; the file waits for its final name.
+        /// All bytes were written. The file is being renamed in a batch.
         case whole
         case ended
     }
@@ -31,14 +31,14 @@ final class RemoteFetch: FetchAttempt, @unchecked Sendable {
     private let remotes: any ContentServices
     private let dependencies: FetchDependencies
     private let progressed: (RemoteFetch) -> Void
-    /// Called with a complete file that waits for its final name.
+    /// Called with a complete file, which is to be renamed.
     private let whole: (RemoteFetch, WholeFile) -> Void
-    /// Called with the end, exactly once unless the attempt is stopped.
+    /// Called once with the result of the attempt, unless it is stopped.
     private let ended: (RemoteFetch, FetchResult) -> Void
     private var phase = Phase.preparing
     private var part: PartFile?
     private var wholeFile: WholeFile?
-    /// The request to the service. Its result is passed to `copied`.
+    /// The request to rclone. Its result is passed to `copied`.
     private(set) var copying: Task<Void, Never>?
     private var progressTimer: RepeatedTask?
     private var isReadingProgress = false
@@ -115,7 +115,7 @@ final class RemoteFetch: FetchAttempt, @unchecked Sendable {
     private static let otherSize = FetchResult(
         outcome: .final, reason: "changed", message: "It has another size than was listed; fetch it again.")
 
-    /// Handles the end of the service's request, after which it no longer writes the file.
+    /// Handles the end of the request to rclone, which no longer writes the file.
     private func copied(_ result: Result<Void, any Error>) {
         copying = nil
         guard case .copying = phase, let part else { return leavePart() }
@@ -156,7 +156,7 @@ final class RemoteFetch: FetchAttempt, @unchecked Sendable {
     }
 
     func stop(discarding: Bool) {
-        // If the daemon stops, the file may still get its final name; the next start checks that.
+        // When the daemon stops, the file may still be renamed. The next start finds out.
         if !discarding { wholeFile = nil }
         close()
     }
@@ -176,7 +176,7 @@ final class RemoteFetch: FetchAttempt, @unchecked Sendable {
         leavePart()
     }
 
-    /// Deletes the file that has no final name, unless the service is still writing it.
+    /// Deletes a file that does not have its final name, unless rclone still writes it.
     private func leavePart() {
         guard copying == nil else { return }
         let (part, file, folder) = (part.take(), wholeFile.take(), row.folder)
@@ -192,7 +192,7 @@ final class RemoteFetch: FetchAttempt, @unchecked Sendable {
         dependencies.threads.run(on: dependencies.eventLoop, work).assumeIsolated().whenComplete { result in
             switch (result, self.phase) {
             case (.success(let value), .ended):
-                // The attempt was stopped while the work ran.
+                // The attempt has ended while the work was running.
                 if let opened = value as? Opened, case .part(let part) = opened { self.part = part }
                 if let file = value as? WholeFile { self.wholeFile = file }
                 self.leavePart()

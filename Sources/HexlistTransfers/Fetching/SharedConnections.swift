@@ -2,11 +2,11 @@ import HexlistFiles
 import HexlistModel
 import HexlistTransport
 
-/// Connections that small files share: files in the same slot of the queue pipeline their requests on one connection.
+/// The connections that small files share. Files in the same slot of the queue pipeline their requests on one connection.
 final class SharedConnections {
     typealias Connected = FileConnections.Connected
 
-    /// The connection of one slot. Confined to the event loop, and therefore `Sendable`.
+    /// The connection of one slot. Used on the event loop only; that makes the class `Sendable`.
     private final class Line: @unchecked Sendable {
         /// The connection; `nil` while it is being opened.
         var connection: FileClientConnection?
@@ -17,7 +17,7 @@ final class SharedConnections {
     private var lines: [Int: Line] = [:]
     private var used: [TransferAttemptID: (slot: Int, line: Line)] = [:]
 
-    /// Passes the connection of this slot to `done`, opening one if necessary.
+    /// Passes the connection of a slot to `done`. It is opened if there is none.
     func join(_ run: TransferAttemptID, _ slot: Int, of peer: PeerID, _ host: isolated FileTransfers, _ done: @escaping Connected) {
         let line = lines[slot] ?? Line()
         lines[slot] = line
@@ -38,8 +38,8 @@ final class SharedConnections {
         }
     }
 
-    /// Ends the use of the connection by an attempt.
-    /// - Returns: the connection, if no other attempt uses it.
+    /// Reports that an attempt no longer uses its connection.
+    /// - Returns: the connection, if no other attempt uses it; otherwise `nil`.
     func leave(_ run: TransferAttemptID) -> FileClientConnection? {
         guard let (slot, line) = used.removeValue(forKey: run) else { return nil }
         line.users -= 1

@@ -4,15 +4,15 @@ import HexlistStore
 import HexlistTransport
 import NIOCore
 
-/// Writes small files and gives them their final names in batches: files on the same file system are flushed to disk together (decision
+/// Writes small files and renames them to their final names, in batches: files on the same file system share a sync of the disk (decision
 /// 19).
 final class SmallFiles {
     private typealias Arrived = (run: PeerFetch, content: WholeFile.Content)
     private typealias Written = (run: any FetchAttempt, file: WholeFile)
 
-    /// Files to write. The lane is the folder's path as bytes, so that a slow folder delays no other.
+    /// The files to write. Each folder has its own lane (the bytes of its path), so that a slow folder delays no other one.
     private var writes = LaneBatches<[UInt8], Arrived>()
-    /// Files to rename. The lane is the device number of the file system.
+    /// The files to rename. Each file system has its own lane (its device number).
     private var placements = LaneBatches<UInt64, Written>()
 
     /// Writes a complete small file.
@@ -32,7 +32,7 @@ final class SmallFiles {
         }
     }
 
-    /// Gives a written file its final name.
+    /// Renames a written file to its final name.
     func place(_ run: any FetchAttempt, _ file: WholeFile, _ host: isolated FileTransfers) {
         let item = (run: run, file: file)
         if placements.begin(item, in: file.device) { place([item], file.device, host) }

@@ -3,7 +3,7 @@ import HexlistStore
 import HexlistTransport
 
 extension PartFile.Specification {
-    /// Creates the specification of a row's partial file; `nil` while the size is unknown.
+    /// Creates the specification of the partial file for a row; `nil` if the size is not known yet.
     init?(_ row: TransferRow, _ minimumFree: Int64) {
         guard let size = row.size else { return nil }
         let (modified, isOver) = (row.modified ?? 0).multipliedReportingOverflow(by: 1_000_000)
@@ -16,10 +16,10 @@ extension PartFile.Specification {
 }
 
 extension PartFile.Placement {
-    /// Device and inode of the file, as `TransferRow.fileInode` stores them.
+    /// Device and inode of the file, in the form of `TransferRow.fileInode`.
     var fileInode: String { "\(device) \(inode)" }
 
-    /// Creates the placement recorded in a row; `nil` if the row has no final name and inode yet.
+    /// Reads the placement from a row; `nil` if none is recorded.
     init?(_ row: TransferRow) {
         let parts = (row.fileInode ?? "").utf8.split(separator: 0x20).map { String(decoding: $0, as: UTF8.self) }
         guard parts.count == 2, let device = UInt64(parts[0]), let inode = UInt64(parts[1]), let name = row.finalName else { return nil }
@@ -28,6 +28,6 @@ extension PartFile.Placement {
 }
 
 extension TransferRow {
-    /// Whether the file has at most `FileLimits.sharedBytes` according to its link, and was not given a final name before.
+    /// Whether the link announces at most `FileLimits.sharedBytes`, and no placement is recorded.
     var isSmallAndNew: Bool { fileInode == nil && size.map { $0 <= FileLimits.sharedBytes } ?? false }
 }

@@ -9,27 +9,27 @@ import HexlistWire
 public import NIOCore
 import Synchronization
 
-/// The files of an offer that are offered as copies, which do not change while the offer lasts.
+/// The choice of the offered files that are copied. A copy does not change during the offer.
 public enum OfferCopyPolicy: Sendable {
     case never, always
-    /// All files are copied if they have at most `files.copyBelow` bytes together and the disk has space.
+    /// All files are copied, if together they have at most `files.copyBelow` bytes, and the disk has enough space.
     case ifSmall
 }
 
-/// Files of this machine that peers may fetch because a hex links to them.
+/// The files of this machine that peers may fetch, because a hex that was sent to them links to the files.
 public struct FileOffers: Sendable {
     let transfers: FileTransfers
     private var store: HexStore { transfers.store }
 
-    /// Reads files and offers them to peers. An unchanged file that is already on offer is not read again, and keeps its link.
+    /// Reads files, and offers them to peers. A file that is already offered and has not changed is not read again, and has the same link.
     /// - Parameters:
     ///   - paths: absolute paths of files and folders.
     ///   - copying: the files to offer as copies.
-    ///   - folders: protected folders: neither they, nor files in them, nor folders that contain them can be offered.
-    ///   - progress: called from another thread as bytes are read.
-    /// - Returns: the hex to send, with links to the files and nested hexes for the folders.
-    /// - Throws: `HexlistError` `badRequest` for a file that cannot be offered, `storageFull` if there is no room for a copy; then no file
-    ///   is offered.
+    ///   - folders: protected folders. They cannot be offered, nor can files inside them, nor folders that contain them.
+    ///   - progress: called on another thread while bytes are read.
+    /// - Returns: the hex to send. It has links to the files, and inner hexes for the folders.
+    /// - Throws: `HexlistError` `badRequest` if a file cannot be offered; `storageFull` if there is no space for a copy. No file is offered
+    ///   then.
     public func offer(
         _ paths: [String], to peers: [PeerID], copying: OfferCopyPolicy = .never, protecting folders: [String],
         progress: @escaping @Sendable (OfferProgress) -> Void
@@ -41,11 +41,11 @@ public struct FileOffers: Sendable {
             leftOutBy: plan.skipped.total > 0 ? SkippedEntries(plan.skipped) : nil, copied: plan.copied.count)
     }
 
-    /// Offers the local copies of files that the links of a hex lead to: unchanged fetched files, cached and kept files (as copies, since
-    /// they may be deleted), and own files that are on offer.
-    /// - Returns: the hex with links to these offers. Links to files that are not on this machine stay unchanged and are counted in
+    /// Offers the files to which the links of a hex lead, if this machine has them: fetched files that have not changed, files of the pool,
+    /// and own files that are offered already. Files of the pool are copied, because they may be deleted.
+    /// - Returns: the hex, with links to these offers. Links to files that this machine does not have stay unchanged, and are counted in
     ///   `leftOut`.
-    /// - Throws: the same errors as `offer`; `notFound` for a missing hex.
+    /// - Throws: the errors of `offer`; `notFound` if the hex does not exist.
     public func reoffer(
         _ hex: Int64, to peers: [PeerID], copying: OfferCopyPolicy = .never, protecting folders: [String],
         progress: @escaping @Sendable (OfferProgress) -> Void
@@ -70,7 +70,7 @@ public struct FileOffers: Sendable {
             copied: plan.copied.count)
     }
 
-    /// - Parameter makePlan: finds the files to offer; called on another thread.
+    /// - Parameter makePlan: finds the files to offer. Called on another thread.
     private func offer(
         to peers: [PeerID], copying: OfferCopyPolicy, _ progress: @escaping @Sendable (OfferProgress) -> Void,
         _ makePlan: @escaping @Sendable () throws -> OfferPlan
@@ -110,8 +110,8 @@ public struct FileOffers: Sendable {
         }
     }
 
-    /// Returns for each offered file the reason why it can no longer be sent; `nil` if it can.
-    /// - Parameter files: path and identity of each file when it was offered.
+    /// Returns for each offered file the reason why it can no longer be sent; `nil` if it can be sent.
+    /// - Parameter files: the path of each file, and its identity when it was offered.
     public func problems(of files: [(path: String, identity: String)]) async throws -> [OfferProblem?] {
         try await transfers.onFileThread {
             files.map { file in
@@ -125,36 +125,36 @@ public struct FileOffers: Sendable {
         }
     }
 
-    /// The folder of copies that were made for offers, beside the store.
+    /// The folder of the copies of offered files, beside the store.
     var copies: OfferCopies {
         OfferCopies(path: HexlistPaths.join(HexlistPaths.folder(of: store.path), "offers"))
     }
 
-    /// Deletes the copies whose offers ended, and partial copies of an earlier process.
+    /// Deletes the copies whose offers have ended, and the partial copies of earlier processes.
     public func tidyCopies() {
         let (store, copies, uploads) = (store, copies, transfers.uploads)
-        // Runs after the copies in progress, so that their offers are already stored.
+        // The queue is serial, so copies in progress are complete, and their offers are stored, before this runs.
         Self.queue.async {
             copies.removeAll {
-                // The order of the two reads matters: an upload is on offer before it stops being in progress.
+                // The order of these two reads matters: an upload is stored as an offer before it is removed from `uploads`.
                 let underWay = uploads.offers
-                // If the store is closed, the next start deletes the copies.
+                // If the store is closed, the copies are deleted after the next start.
                 guard let known = try? store.readSync({ try $0.offers(in: copies.path) }) else { return nil }
                 return underWay.union(known.compactMap { OfferID(bytes: $0.id) })
             }
         }
     }
 
-    /// The serial queue on which files to offer are read, one request at a time.
+    /// The serial queue on which files to be offered are read, for one request at a time.
     static let queue = DispatchQueue(label: "hexlist.offers")
 
-    /// Saves an uploaded file as a copy, and offers it to peers. The copy is deleted when the offer ends: after an hour, unless a hex with
-    /// the link is sent.
+    /// Stores an uploaded file as a copy, and offers it to peers. The copy is deleted when the offer ends: after an hour, unless a hex with
+    /// the link is sent before.
     /// - Parameters:
-    ///   - name: untrusted; it is converted to a valid file name.
-    ///   - size: length in bytes. A file of another length is refused.
-    /// - Returns: a hex with a single link, to the file.
-    /// - Throws: `HexlistError` `tooLarge`, `storageFull`, `recentlyFailed`, `badRequest`; errors of `pieces`. Then no copy remains.
+    ///   - name: untrusted text, of which a safe file name is made.
+    ///   - size: the length in bytes. The upload fails if the file has another length.
+    /// - Returns: a hex with one link, which leads to the file.
+    /// - Throws: `HexlistError` `tooLarge`, `storageFull`, `recentlyFailed`, `badRequest`; errors of `pieces`. The copy is then deleted.
     public func upload(
         _ name: String, size: Int64, to peers: [PeerID], _ pieces: some AsyncSequence<ByteBuffer, any Error> & Sendable
     ) async throws -> OfferResult {
@@ -189,7 +189,7 @@ public struct FileOffers: Sendable {
                 let json = try? JSONValue(parsing: HexEncoder.encode(hex))
                 return OfferResult(hex: json ?? .emptyObject, files: 1, size: size, leftOut: 0, copied: 1)
             } catch {
-                // If the file threads have already stopped, this thread deletes the partial copy.
+                // If the file threads were stopped already, this thread deletes the partial copy.
                 do { try await transfers.onFileThread { part.discard() } } catch { part.discard() }
                 throw error
             }
@@ -199,14 +199,14 @@ public struct FileOffers: Sendable {
     }
 }
 
-/// A flag that stops the reading of files on another thread, because the caller was cancelled.
+/// A flag by which a cancelled caller stops the reading of files on another thread.
 private final class Cancellation: Sendable {
     let isCancelled = Mutex(false)
 }
 
 extension FileTransfers {
-    /// Returns the number of bytes that must stay free on the disk, and the maximum total size of files that are copied by default.
-    /// - Throws: `HexlistError` unless a hex can be sent to all of these peers.
+    /// Returns the number of bytes that must stay free on the disk, and the total size up to which files are copied by default.
+    /// - Throws: `HexlistError` if hexes cannot be sent to all of these peers.
     fileprivate func copyLimits(sendingTo peers: [PeerID]) throws -> (minimumFree: Int64, smallBytes: Int64) {
         try node.checkRecipients(peers)
         return (configuration.minimumFree, configuration.copyBelow)

@@ -7,11 +7,12 @@ import HexlistStore
     import Glibc
 #endif
 
-/// Finds the local copies of files that the links of a hex refer to. Links with the same URL refer to the same file.
+/// Finds files on this machine that are copies of the files to which the links of a hex lead. Links with the same URL lead to the same
+/// file.
 struct LocalCopies: Sendable {
     private let wanted: [FetchPlan.File]
-    /// Index in `wanted` for each link of the hex, followed by the links of its nested hexes; `nil` for a link that does not lead to a
-    /// file.
+    /// For each link, the index in `wanted`; `nil` if the link does not lead to a file. The links of the outermost hex come first, then
+    /// those of its inner hexes.
     private let places: [Int?]
     private let store: HexStore
     private let pool: FilePool
@@ -22,7 +23,7 @@ struct LocalCopies: Sendable {
     init(of content: HexContent, store: HexStore, pool: FilePool, copies: OfferCopies, own: PeerID, protecting folders: [String]) {
         (self.store, self.pool, self.copies, self.own) = (store, pool, copies, own)
         protected = ProtectedFolders(folders)
-        // With no peer to skip, links to files of this machine are included.
+        // No machine's files are skipped, so links to files of this machine are included.
         var plan = FetchPlan(own: nil)
         var places: [Int?] = []
         var known: [[UInt8]: Int] = [:]
@@ -46,7 +47,7 @@ struct LocalCopies: Sendable {
 
     var isEmpty: Bool { wanted.isEmpty }
 
-    /// Returns the local files in the order of `wanted`, with an empty path for each missing one; `nil` if all are missing. Blocks.
+    /// Returns the files on this machine, in the order of `wanted`. A missing file has an empty path. `nil` if all are missing. Blocks.
     func plan() throws -> OfferPlan? {
         let found = try zip(wanted, localFiles()).map { file, found in
             found ?? OfferPlan.Found(path: "", name: file.name, digest: file.sha256, isTemporary: false)
@@ -54,7 +55,8 @@ struct LocalCopies: Sendable {
         return found.allSatisfy(\.path.isEmpty) ? nil : try OfferPlan(found)
     }
 
-    /// Returns the local file of each link of the hex, followed by the links of its nested hexes; `nil` for a link without one. Blocks.
+    /// Returns the file on this machine for each link; `nil` for a link without one. The links of the outermost hex come first, then those
+    /// of its inner hexes. Blocks.
     func filesOfLinks() throws -> [OfferPlan.Found?] {
         let files = try localFiles()
         return places.map { $0.flatMap { files[$0] } }
@@ -82,14 +84,14 @@ struct LocalCopies: Sendable {
         return OfferPlan.Found(path: pool.path(of: pooled), name: file.name, digest: digest, isTemporary: true)
     }
 
-    /// Whether the file that a transfer saved still exists: same device, inode and size.
+    /// Whether the file that a transfer has saved still exists, with the same device, inode and size.
     private func isSame(_ path: String, _ row: TransferRow) -> Bool {
         var status = stat()
         guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG, Int64(status.st_size) == row.bytes else { return false }
         return PeerText.areEqual(row.fileInode, "\(status.st_dev) \(status.st_ino)")
     }
 
-    /// Replaces the links by links to the offers of this machine.
+    /// Replaces links by links to the offers of this machine.
     /// - Returns: the number of links to files that are not offered.
     func replaceLinks(of content: inout HexContent, _ plan: OfferPlan) -> Int {
         var left = 0

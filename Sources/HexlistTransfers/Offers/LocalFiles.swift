@@ -2,7 +2,7 @@ public import HexlistFiles
 public import HexlistModel
 import HexlistStore
 
-/// A file of this machine that a guest may read, as it was found. It must still be the same file when it is read.
+/// A file of this machine that a guest may read. It can only be opened as long as it has not changed since it was found.
 public struct LocalFile: Sendable {
     public var path: String
     public var name: String
@@ -15,16 +15,16 @@ public struct LocalFile: Sendable {
     }
 
     /// Opens the file. Blocks.
-    /// - Throws: `changed` if it is another file now; `notFound`, `notRegular`, `notAllowed`, `system`.
+    /// - Throws: `changed` if the file has changed or was replaced; `notFound`, `notRegular`, `notAllowed`, `system`.
     public func open() throws(FileFault) -> OfferedFile { try OfferedFile(offered: path, identity) }
 }
 
 extension FileOffers {
-    /// Lists files, and the files in folders, without reading their content.
+    /// Lists files, and the files in folders. Their content is not read.
     /// - Parameters:
     ///   - paths: absolute paths.
-    ///   - folders: protected folders, as for `offer`.
-    /// - Throws: `HexlistError` `badRequest` for a file that cannot be offered.
+    ///   - folders: protected folders, as in `offer`.
+    /// - Throws: `HexlistError` `badRequest` if a file cannot be offered.
     public func localFiles(at paths: [String], protecting folders: [String]) async throws -> [LocalFile] {
         try await transfers.onFileThread {
             try OfferPlan(paths, protecting: folders).paths.map { path, name in
@@ -37,8 +37,8 @@ extension FileOffers {
         }
     }
 
-    /// Returns the local file to which each link of a hex leads, followed by the links of its nested hexes; `nil` for a link to the web or to
-    /// a file that is not on this machine.
+    /// Returns the file on this machine for each link of a hex; `nil` for a link to the web, or to a file that this machine does not have.
+    /// The links of the outermost hex come first, then those of its inner hexes.
     public func localFiles(of content: HexContent, protecting folders: [String]) async throws -> [LocalFile?] {
         let copies = LocalCopies(
             of: content, store: transfers.store, pool: transfers.pool, copies: copies, own: transfers.id, protecting: folders)

@@ -9,27 +9,28 @@ import HexlistWire
     import Glibc
 #endif
 
-/// The files and folders that one request offers, and the hex made from them.
+/// The files and folders that one request offers, and the hex with links to them.
 struct OfferPlan {
-    /// Maximum number of files: their links fit into one frame to a trusted peer.
+    /// Maximum number of files. Their links fit into one frame for a trusted peer.
     static let maximumFiles = 3_000
 
     private struct File {
         var path: String
         var name: String
-        /// Index in `folders`; `nil` for a file that goes directly into the hex, because it was named itself or lies in the only named
-        /// folder.
+        /// The index in `folders`; `nil` for a file that is placed directly in the hex, because it was named itself, or is directly in the
+        /// only named folder.
         var folder: Int?
-        /// The identity of a file found in a folder. It must still match when the file is opened, because a symbolic link may have replaced
-        /// part of the path. `nil` for any other file.
+        /// The identity of a file that was found in a folder. It must be the same when the file is opened, because a part of the path may
+        /// have been replaced by a symbolic link. `nil` for other files.
         var identity: FileIdentity?
-        /// The local file that a link of the hex refers to; `nil` for a file that the user named. If its digest differs from the expected
-        /// one, the file gets no row.
+        /// The file to which a link of a hex leads; `nil` for a file that the user named. If its digest is not the announced one, `row`
+        /// stays `nil`.
         var found: Found?
+        /// The offer of the file; `nil` until it is made.
         var row: OfferRow?
     }
 
-    /// A file on this machine that a link refers to. `isTemporary` says that it may be deleted at any time, so a copy is offered instead.
+    /// A file on this machine to which a link leads. If `isTemporary`, the file may be deleted at any time, so a copy is offered.
     struct Found {
         var path: String
         var name: String
@@ -37,47 +38,49 @@ struct OfferPlan {
         var isTemporary: Bool
     }
 
-    /// The folder of copies, and the files to copy. Files that may be deleted at any time are always copied.
+    /// The folder of copies, and the choice of the files to copy. Files that may be deleted at any time are always copied.
     struct Copies {
         var folder: OfferCopies
         /// Bytes that must stay free on the disk.
         var minimumFree: Int64
-        /// Maximum total bytes of files that are copied although the user did not request copies; 0 to copy only files that may be deleted.
+        /// Maximum total bytes of files that are copied although the user requested no copies. 0 to copy only files that may be deleted at
+        /// any time.
         var below: Int64 = 0
-        /// Whether all files are copied, regardless of `below`.
+        /// Whether all files are copied, however large they are.
         var isForAll: Bool
     }
 
     private struct Folder {
         var name: String
         var parent: Int?
-        /// Whether the hex contains the folder even if none of its files is offered. `false` for a folder that could not be read.
+        /// Whether the hex has an inner hex for the folder even if none of its files is offered. `false` if the folder could not be read.
         var isSent: Bool
     }
 
     private var files: [File] = []
     private var folders: [Folder] = []
-    /// The description of the hex: the name of the folder if only a single one was named, otherwise empty.
+    /// The description of the hex: the name of the folder, if a single folder was named; otherwise empty.
     private var title = ""
     private(set) var skipped = FolderWalk.Skipped()
-    /// The offers whose copies were made.
+    /// The offers for which copies were made.
     private(set) var copied: [OfferID] = []
 
     var rows: [OfferRow] { files.compactMap(\.row) }
 
-    /// The offer of each file, in order; `nil` for a file whose digest was wrong or that could not be read.
+    /// The offer of each file, in order; `nil` if the file could not be read or has another digest than announced.
     var foundRows: [OfferRow?] { files.map(\.row) }
 
     /// The path and the name of each file, in order.
     var paths: [(path: String, name: String)] { files.map { ($0.path, $0.name) } }
 
-    /// - Throws: `HexlistError` `badRequest` for too many files.
+    /// Creates a plan for files that were found on this machine.
+    /// - Throws: `HexlistError` `badRequest` if there are too many files.
     init(_ found: [Found]) throws {
         guard found.count <= Self.maximumFiles else { throw Self.tooMany }
         files = found.map { File(path: $0.path, name: $0.name, found: $0) }
     }
 
-    /// Lists the files at these paths and in these folders, without reading their content.
+    /// Creates a plan for files and folders that the user named. Only names and metadata are read.
     init(_ paths: [String], protecting folders: [String]) throws {
         let protected = ProtectedFolders(folders)
         for path in paths {
@@ -104,12 +107,12 @@ struct OfferPlan {
     }
 
     private mutating func add(folder path: String, isOnly: Bool, protecting protected: ProtectedFolders) throws {
-        // Several named folders become nested hexes, one level deeper than a single one.
+        // If several folders were named, each becomes an inner hex, which takes one level more than a single folder.
         let levels = ProtocolLimits.levels - (isOnly ? 0 : 1)
         let walk = try FolderWalk(path: path, maximumFiles: Self.maximumFiles - files.count, maximumLevels: levels, protected: protected)
         skipped.add(walk.skipped)
         let base = folders.count
-        // The first folder of the walk is the named one. A single named folder becomes the hex itself, so it gets no index.
+        // The first folder of the walk is the named one. If it is the only named folder, it becomes the hex itself and has no index.
         let place = { (folder: Int) -> Int? in isOnly ? (folder == 0 ? nil : base + folder - 1) : base + folder }
         if isOnly { title = walk.folders[0].name }
         for (index, folder) in walk.folders.enumerated() {
@@ -152,13 +155,13 @@ struct OfferPlan {
         path.utf8.split(separator: UInt8(ascii: "/")).last.map { String(decoding: $0, as: UTF8.self) } ?? "files"
     }
 
-    /// Reads the files, and copies those that are offered as copies.
+    /// Reads the files, and makes the copies.
     ///
-    /// A file in a folder that can no longer be read is left out and counted; a file that was named itself causes an error.
+    /// A file in a folder that can no longer be read is skipped and counted. A file that was named itself causes an error.
     ///
     /// - Parameters:
-    ///   - known: returns the existing offer of a file with this identity, if there is one.
-    ///   - progress: returns `false` to cancel.
+    ///   - known: returns the present offer of a file with this path and identity; `nil` if there is none.
+    ///   - progress: called while bytes are read; returns `false` to cancel.
     mutating func read(
         known: (_ path: String, _ identity: String) throws -> OfferRow?, ends: Int64, copies: Copies, progress: (OfferProgress) -> Bool
     ) throws {
@@ -212,15 +215,15 @@ struct OfferPlan {
         if files.allSatisfy({ $0.found == nil }) { try checkAny(rows.isEmpty) }
     }
 
-    /// Counts a file as left out.
-    /// - Throws: the fault, if the file was named itself, or if the fault does not concern the file but this machine.
+    /// Counts a file as skipped.
+    /// - Throws: the fault, if the user named the file itself, or if the fault concerns this machine rather than the file.
     private mutating func leaveOut(_ file: File, _ fault: FileFault) throws {
         guard file.found == nil else { return }
         guard file.identity != nil else { throw Self.refused(file.path, fault) }
         do throws(FileFault) { try skipped.add(fault, file.path) } catch { throw Self.refused(file.path, error) }
     }
 
-    /// - Parameter copies: the folder to copy the file to; `nil` if the file itself is offered.
+    /// - Parameter copies: the folder for the copy; `nil` to offer the file itself.
     private mutating func readOne(
         _ wanted: File, _ identity: FileIdentity, _ copies: Copies?, progress: (Int64) -> Bool
     ) throws -> OfferRow {
@@ -239,14 +242,14 @@ struct OfferPlan {
         return row
     }
 
-    /// Returns the hex: a link for each file, and a nested hex for each folder.
+    /// Returns the hex, with a link for each file, and an inner hex for each folder.
     func content(own: PeerID) -> HexContent {
         var hex = HexContent()
         hex.hexDescription = hex.add(title)
         if !title.isEmpty { hex.extra = hex.add(bytes: FolderMember.json(title)) }
         let filesOf = Dictionary(grouping: files, by: \.folder)
         hex.links = Self.links(to: filesOf[nil] ?? [], own, &hex)
-        // Adds nested hexes level by level, so that the children of one folder are adjacent.
+        // Inner hexes are added level by level, so that those of one folder follow each other.
         let inside = Dictionary(grouping: foldersToSend) { folders[$0].parent }
         var places: [Int: Int] = [:]
         var level: [Int?] = [nil]
@@ -269,13 +272,13 @@ struct OfferPlan {
         return hex
     }
 
-    /// Indices of the folders that become nested hexes: folders that were read, and those that contain offered files at any depth.
+    /// The indices of the folders that become inner hexes: those that were read, and those that contain offered files at any depth.
     private var foldersToSend: [Int] {
         var isSent = folders.map(\.isSent)
         for file in files where file.row != nil {
             if let folder = file.folder { isSent[folder] = true }
         }
-        // A folder comes after its parent, so the reverse order visits children first.
+        // A folder comes after the one that contains it. In reverse order, sub-folders come first.
         for index in folders.indices.reversed() where isSent[index] {
             if let parent = folders[index].parent { isSent[parent] = true }
         }

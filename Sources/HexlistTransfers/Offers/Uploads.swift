@@ -2,27 +2,28 @@ import HexlistFiles
 import HexlistModel
 import Synchronization
 
-/// Uploads in progress (`POST /v1/uploads`), and the limits for all copies on offer.
+/// The uploads in progress (`POST /v1/uploads`), and the limits for all copies of offered files.
 final class Uploads: Sendable {
-    /// Maximum size of one uploaded file in bytes.
+    /// Maximum bytes of an uploaded file.
     static let largest: Int64 = 4 << 30
-    /// Maximum number of concurrent uploads. A page uploads its files one after the other.
+    /// Maximum number of uploads at the same time. A page uploads its files one after the other.
     static let atOnce = 2
-    /// Maximum size in bytes, and number, of all copies on offer, including those of `send --copy` and a new upload.
+    /// Maximum bytes of all copies, including those of `send --copy` and the upload that begins.
     static let bytesTogether: Int64 = 16 << 30
+    /// Maximum number of all copies.
     static let filesTogether = 2_000
-    /// Time in milliseconds after which a copy is deleted if its hex was not sent.
+    /// Milliseconds after which a copy is deleted, if no hex with a link to it was sent.
     static let unsentTime: Int64 = 3_600_000
 
     /// The sizes of the files that are being uploaded.
     private let inProgress = Mutex([OfferID: Int64]())
 
-    /// The offers whose files are being uploaded.
+    /// The offers of the uploads in progress.
     var offers: Set<OfferID> { inProgress.withLock { Set($0.keys) } }
 
-    /// Reserves room for an upload, until `end`.
-    /// - Parameter known: the sizes of the copies that are on offer.
-    /// - Throws: `tooLarge`, `storageFull`; `recentlyFailed` if there are too many uploads.
+    /// Reserves space for an upload, until `end` is called.
+    /// - Parameter known: the sizes of the existing copies, in bytes.
+    /// - Throws: `tooLarge`, `storageFull`; `recentlyFailed` if too many uploads are in progress.
     func begin(_ offer: OfferID, size: Int64, known: [Int64]) throws(HexlistError) {
         guard size <= Self.largest else {
             throw HexlistError(

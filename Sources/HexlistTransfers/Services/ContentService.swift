@@ -2,9 +2,9 @@ public import HexlistAPI
 public import HexlistFiles
 public import HexlistModel
 
-/// A source of files that can be listed and linked to: the shares of this machine, those of a peer, or an rclone remote.
+/// A source of files that can be listed and linked to: the shares of this machine, the shares of a peer, or an rclone remote.
 ///
-/// Cancelling the calling task cancels a request; the service drops late answers to it. Each service limits its number of concurrent
+/// A request is cancelled by cancelling the task; a late answer to it is ignored. Each service limits the number of its concurrent
 /// requests.
 public protocol ContentService: Sendable {
     /// The name and kind of the service, and whether it can be used now.
@@ -12,25 +12,25 @@ public protocol ContentService: Sendable {
 
     /// Reads a page of a folder.
     /// - Parameters:
-    ///   - path: the folder; empty for the top-level folder.
+    ///   - path: the path of the folder; empty for the top folder.
     ///   - after: the `next` of the previous page, in the same order; `nil` for the first page.
-    ///   - limit: maximum number of entries, 1 to `LocalAPI.pageLimit`. Even a page with fewer may not be the last.
+    ///   - limit: maximum number of entries, 1 to `LocalAPI.pageLimit`. A page with fewer entries is not necessarily the last one.
     /// - Throws: `HexlistError`: `notFound`; `badRequest` for the path of a file; `gone` if the service cannot be used now.
     func page(of path: SharePath, by order: FileOrder, after: String?, limit: Int) async throws -> FilePage
 
-    /// Returns the list entry of one file or folder. The name of the top-level folder is empty.
+    /// Returns the metadata of one file or folder, in the form of an entry. The name of the top folder is empty.
     /// - Throws: the same errors as `page`.
     func entry(at path: SharePath) async throws -> FileEntry
 
-    /// Creates links to files and folders, several concurrently. Calls `each` exactly once for each path, in any order, unless the task is
-    /// cancelled.
+    /// Creates links to files and folders, several at the same time. `each` is called exactly once for each path, in any order, unless the
+    /// task is cancelled.
     func links(to paths: [SharePath], _ wish: LinkRequestKind, each: @escaping @Sendable (LinkReply) -> Void) async throws
 
-    /// Returns the source from which a transfer fetches this file.
+    /// Returns the source of a file, for its transfer.
     /// - Throws: `notSupported` if files of this service cannot be fetched.
     func source(of path: SharePath) throws -> FetchSource
 
-    /// The same service, without the pause that follows repeated failures of a request.
+    /// The same service, whose requests are made even if they are suspended after repeated failures.
     var forced: any ContentService { get }
 }
 
@@ -38,9 +38,9 @@ extension ContentService {
     public var forced: any ContentService { self }
 }
 
-/// Options for creating or revoking links.
+/// The options for creating or revoking links.
 public struct LinkRequestKind: Sendable {
-    /// Seconds after which the links expire; `nil` to leave that to the service.
+    /// Seconds after which the links expire; `nil` for the service's default.
     public var expire: Double?
     /// Whether to revoke links instead of creating them.
     public var revokes: Bool
@@ -53,19 +53,19 @@ public struct LinkRequestKind: Sendable {
 
 /// The source of a file to fetch.
 public enum FetchSource: Sendable {
-    /// A peer, which serves the file on a file connection.
+    /// A file of a peer.
     case peer(FileLink)
-    /// An rclone remote, with the path of the file there.
+    /// A file of an rclone remote.
     case remote(RemoteLink)
 }
 
-/// The services that a part of the daemon outside the node provides: the rclone remotes.
+/// The services that are implemented outside the node: the rclone remotes.
 public protocol ContentServices: Sendable {
-    /// All remotes. Cheap enough to call for each request.
+    /// Returns all remotes. Usually from memory, so it may be called for each request.
     func all() async throws -> [any ContentService]
 
-    /// Writes a file of a remote into a local folder, replacing a file with the same name. Cancelling the task cancels the copy.
-    /// - Parameter file: the local name: letters, digits and dots only.
+    /// Copies a file of a remote into a local folder. An existing file of that name is replaced. Cancelling the task cancels the copy.
+    /// - Parameter file: the name of the local file. Consists of letters, digits and dots only.
     /// - Throws: `RemoteFault`; `CancellationError`.
     func copy(_ link: RemoteLink, to folder: String, as file: String) async throws
 }

@@ -7,20 +7,20 @@ import HexlistStore
     import Glibc
 #endif
 
-/// The folders of this machine that peers may read (shares).
+/// The folders of this machine that peers may read: its shares.
 public struct FolderShares: Sendable {
     let transfers: FileTransfers
     private var store: HexStore { transfers.store }
 
-    /// All shares, by name.
+    /// Returns all shares, sorted by name.
     public func all() async throws -> [ShareView] {
         let rows = try await store.read { try $0.shares() }
         let faults = try await transfers.onFileThread { rows.map { ShareRoot($0).isThere ? nil : Self.missing($0.path) } }
         return await transfers.views(of: Array(zip(rows, faults)))
     }
 
-    /// Shares a folder, or changes which peers may read it.
-    /// - Parameter folders: protected folders: neither they, nor folders in them, nor folders that contain them can be shared.
+    /// Shares a folder, or changes the peers that may read it.
+    /// - Parameter folders: protected folders. They cannot be shared, nor can folders inside them, nor folders that contain them.
     /// - Throws: `HexlistError` `badRequest`, `notFound`, `ambiguous`.
     public func add(_ request: ShareRequest, protecting folders: [String]) async throws -> ShareView {
         guard request.path.hasPrefix("/"), !request.path.utf8.contains(0) else {
@@ -55,8 +55,8 @@ public struct FolderShares: Sendable {
         return await transfers.views(of: [(shared, nil)])[0]
     }
 
-    /// Ends a share and the transfers from it. The folder itself stays.
-    /// - Returns: the share as it was.
+    /// Ends a share, and running transfers from it. The folder itself is not changed.
+    /// - Returns: the share that has ended.
     public func end(_ name: String) async throws -> ShareView {
         await transfers.views(of: [(try await store.endShare(name), nil)])[0]
     }
@@ -65,7 +65,8 @@ public struct FolderShares: Sendable {
         "\(TerminalText.clean(path, columns: 200)) is not there, is no folder, or may not be read."
     }
 
-    /// Returns the path without symbolic links, after checking that the folder may be shared.
+    /// Checks that a folder may be shared.
+    /// - Returns: its path without symbolic links.
     private static func shareable(_ path: String, protecting folders: [String]) throws -> String {
         let shown = TerminalText.clean(path, columns: 200)
         guard let resolved = realpath(path, nil) else {
@@ -91,7 +92,8 @@ public struct FolderShares: Sendable {
 }
 
 extension FileTransfers {
-    /// - Parameter rows: shares, each with the reason why it cannot be read, or `nil`.
+    /// Returns the shares in the form of the API.
+    /// - Parameter rows: the shares, each with the reason why its folder cannot be read; `nil` if it can.
     fileprivate func views(of rows: [(ShareRow, String?)]) -> [ShareView] {
         rows.map { row, why in
             ShareView(
@@ -101,7 +103,7 @@ extension FileTransfers {
     }
 }
 
-/// The rules for share names, which are typed before a `/` and are part of links.
+/// The rules for the names of shares. Users type such a name before a `/`, and it is a part of links.
 enum ShareName {
     static let bytes = 64
     static let rule = "1 to \(bytes) bytes of printable text, without / and without a dot or dash at its beginning"

@@ -3,7 +3,7 @@ import HexlistFiles
 import HexlistModel
 import HexlistStore
 
-/// The shares of this machine, as its user sees them. The top-level folder has one folder for each share.
+/// The shares of this machine as a service for its user. The top folder has a folder for each share.
 struct OwnShares: ContentService {
     let transfers: FileTransfers
 

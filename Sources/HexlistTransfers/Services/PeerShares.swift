@@ -2,13 +2,13 @@ import HexlistAPI
 import HexlistFiles
 import HexlistModel
 
-/// The shares of a trusted peer that this machine may read.
+/// The shares of a trusted peer that this machine may read, as a service.
 struct PeerShares: ContentService {
     let transfers: FileTransfers
     let peer: PeerID
     let view: ServiceView
 
-    /// Creates the service of a discovered peer; `nil` if the peer has no UUID.
+    /// Creates the service of a peer; `nil` if the peer's UUID is not known.
     init?(_ peer: PeerView, _ transfers: FileTransfers) {
         guard let uuid = peer.uuid else { return nil }
         (self.transfers, self.peer) = (transfers, uuid)
@@ -27,7 +27,7 @@ struct PeerShares: ContentService {
             listing.cut(to: limit, by: order)
             return FilePage(listing)
         } catch let error as HexlistError where error.code == .notFound {
-            // The path may be that of a file, which cannot be listed.
+            // The path may lead to a file, which cannot be listed.
             guard try await entry(at: path).kind.known == .folder else { throw ShareFault.isFile(path) }
             throw error
         }

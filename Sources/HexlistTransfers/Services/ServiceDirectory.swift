@@ -2,20 +2,20 @@ import HexlistAPI
 import HexlistFiles
 import HexlistModel
 
-/// The services whose files can be listed and linked to, found by the names that users type.
+/// Finds the services whose files can be listed and linked to, by the names that users type.
 public struct ServiceDirectory: Sendable {
     let transfers: FileTransfers
 
-    /// Returns all services: own shares first, then trusted peers in the order of `peers`, then remotes.
+    /// Returns all services: the own shares, then trusted peers in the order of `TransfersHost.peers`, then remotes.
     public func all() async throws -> [any ContentService] {
         let views = try await transfers.node.peers()
         let friends = views.filter { $0.state != .ghost && $0.trust == .trusted }.compactMap { PeerShares($0, transfers) }
         return [OwnShares(transfers: transfers)] + friends + (try await transfers.remotes?.all() ?? [])
     }
 
-    /// Finds a service by the name that the user typed: `shares`, a peer as in the PEER arguments of commands, or the name of a remote,
-    /// with or without `rclone.` before it.
-    /// - Throws: `HexlistError`: `notFound`; `ambiguous` if several services have the name; `badRequest` for a peer that is not trusted.
+    /// Finds a service by a name that the user typed: `shares`, the name of a peer as in other commands, or the name of a remote with or
+    /// without `rclone.` before it.
+    /// - Throws: `HexlistError`: `notFound`; `ambiguous` if several services have the name; `badRequest` if the peer is not trusted.
     public func named(_ name: String) async throws -> any ContentService {
         var found: [any ContentService] = []
         if PeerText.areEqual(name, LocalAPI.ownService) { found.append(OwnShares(transfers: transfers)) }

@@ -2,17 +2,17 @@ import HexlistAPI
 import HexlistFiles
 import HexlistModel
 
-/// Pages and links of shares, for own shares and those of peers.
+/// Lists and links for the shares of this machine and of peers.
 enum ShareList {
     static let noCursor = HexlistError(.badRequest, "`after` must be the `next` of a list in the same order.")
 
-    /// Returns a page of a list of shares.
+    /// Returns a page of a listing that is completely in memory.
     static func page(_ list: FolderListing, by order: FileOrder, after: String?, limit: Int) throws(HexlistError) -> FilePage {
         if let after, !FolderCursor.isCursor(after, order) { throw noCursor }
         return FilePage(list.page(by: order, after: after, limit: limit))
     }
 
-    /// Creates links to existing files, four at a time.
+    /// Creates links to files that exist, four at a time.
     static func links(
         _ service: some ContentService, _ peer: PeerID, _ paths: [SharePath], _ wish: LinkRequestKind,
         _ each: @escaping @Sendable (LinkReply) -> Void
@@ -43,13 +43,13 @@ enum ShareList {
     }
 }
 
-/// Errors about files in shares, as messages for people.
+/// Errors about files in shares, with messages for users.
 enum ShareFault {
     static func isFile(_ path: SharePath) -> HexlistError {
         HexlistError(.badRequest, "\(TerminalText.clean(path.description, columns: 200)) is a file.", hint: "To fetch it: `hexlist fetch`.")
     }
 
-    /// The error for a link to a folder, since a link must lead to a file.
+    /// The error for a link to a folder. Links can only lead to files.
     static func isFolder(_ path: SharePath, _ link: FileLink) -> HexlistError {
         HexlistError(
             .badRequest, "\(TerminalText.clean(path.description, columns: 200)) is a folder; only files can be linked.",

@@ -9,23 +9,24 @@ import HexlistWire
 import Logging
 import NIOCore
 
-/// The connections on which peers fetch files of this machine. Authorization is checked for each request: a trusted peer gets files that
-/// were offered to it or are in a share it may read; any other request is answered with the same 404.
+/// The connections on which peers fetch files of this machine. The permission is checked for each request. A trusted peer gets files that
+/// were offered to it, and files in shares that it may read. All other requests get the same answer, 404.
 final class FileServing {
-    /// Maximum number of connections per peer (four for files and two for listings), and in total.
+    /// Maximum number of connections of a peer: four for files and two for listings.
     static let perPeer = 6
+    /// Maximum number of connections of all peers.
     static let atOnce = 32
-    /// Time for which connections stay open after the last session of their key ended.
+    /// Time for which connections stay open after the last session with their peer ended.
     static let grace = TimeAmount.seconds(30)
 
     private var connections: [ObjectIdentifier: FileServerConnection] = [:]
-    /// The shares used by the latest requests of each connection. Data from them is being sent or is about to be.
+    /// The shares that the last requests on each connection concern. Their data is being sent, or will be.
     private var sharesInUse: [ObjectIdentifier: [ShareRow]] = [:]
-    /// Number of times that shares may have changed.
+    /// Number of times at which shares may have changed.
     private var shareChanges = 0
     private var dials: [PeerID: DialRequestLimit] = [:]
     private var lists = ListScheduler<List>()
-    /// The key of entity tags. It is derived from the identity, so a restart does not change the tags.
+    /// The key for entity tags. It is derived from the identity, so tags are the same after a restart.
     private let tagKey: SymmetricKey
 
     init(_ identity: Identity) {
@@ -49,8 +50,9 @@ final class FileServing {
 
     // MARK: Dials requested by peers
 
-    /// Dials a peer that cannot reach this machine and requested a dial (`FileDial`). It is dialled only at the address of its session,
-    /// only if it is trusted and may have another connection, and at a limited rate. The connection is the only reply.
+    /// Dials a peer that has requested it (`FileDial`), because it cannot reach this machine. The peer must be trusted, and may not have
+    /// too many connections. Only the address of its session is dialled, and at a limited rate. The request gets no other answer than the
+    /// connection.
     func dial(_ request: DialBack, for key: Fingerprint, at address: String, _ host: isolated FileTransfers) {
         guard mayServe(key, host) else { return }
         let peer = key.peerID
@@ -74,10 +76,10 @@ final class FileServing {
         forgetDials(now: host.clocks.now)
     }
 
-    /// Drops the dial limits that no longer limit anything.
+    /// Removes the rate limits of peers for which they no longer apply.
     private func forgetDials(now: ContinuousClock.Instant) { dials = dials.filter { !$0.value.isOver(now: now) } }
 
-    /// Whether files are being served to a peer, so that its session is not idle.
+    /// Whether files are being served to a peer. Its session is then not idle.
     func isBusy(with peer: PeerID) -> Bool { connections.values.contains { $0.peer.peerID == peer } }
 
     private func mayServe(_ key: Fingerprint, _ host: isolated FileTransfers) -> Bool {
@@ -96,12 +98,12 @@ final class FileServing {
         sharesInUse[ObjectIdentifier(connection)] = nil
     }
 
-    /// Ends the connections of a peer that is no longer trusted.
+    /// Closes the connections of a peer that is no longer trusted.
     func trustEnded(_ peer: PeerID) {
         for connection in connections.values where connection.peer.peerID == peer { connection.abort() }
     }
 
-    /// Handles the end of the last session with a peer. Its connections stay open briefly, because it may reconnect.
+    /// Handles the end of the last session with a peer. Its connections stay open for `grace`, because the peer may reconnect.
     func sessionsEnded(_ host: isolated FileTransfers) {
         guard !connections.isEmpty, !host.isStopping else { return }
         host.eventLoop.scheduleTask(in: Self.grace) { [weak host] in
@@ -138,14 +140,14 @@ final class FileServing {
         }
     }
 
-    /// Requests of a connection, with the value of `shareChanges` before they were looked up.
+    /// Requests on a connection, with the value of `shareChanges` before they were looked up.
     private struct Asked: Sendable {
         var requests: [FileRequest]
         var connection: FileServerConnection
         var shareChanges: Int
     }
 
-    /// A folder listing that is being read. It answers the last request in `made`.
+    /// A listing of a folder that is being read. It answers the request for which `made` has the last reply.
     private struct List: Sendable {
         var reading: FolderPageReader
         var asked: Asked
@@ -173,9 +175,9 @@ final class FileServing {
 
     private func found(_ made: [RequestedFiles.Reply], _ asked: Asked, _ host: isolated FileTransfers) {
         let connection = asked.connection
-        // Trust may have ended while the files were opened.
+        // The trust may have ended while the files were being opened.
         guard host.node.isTrusted(connection.peer) else { return connection.answer(made.map { _ in FileReply.notFound }) }
-        // The shares may have changed after the store was read, so the requests are looked up again.
+        // The shares may have changed since the store was read. The requests are then looked up again.
         guard shareChanges == asked.shareChanges || made.allSatisfy({ $0.share == nil }) else {
             return received(asked.requests, on: connection, host)
         }
@@ -204,7 +206,7 @@ final class FileServing {
         connection.answer(made.map(\.answer))
     }
 
-    /// Ends connections that send from a share that their peer may no longer read. Called when shares or their groups may have changed.
+    /// Closes connections on which data of a share is sent that the peer may no longer read. Called when shares or groups may have changed.
     func sharesChanged(_ host: isolated FileTransfers) {
         shareChanges += 1
         for (key, shares) in sharesInUse {
@@ -226,7 +228,7 @@ extension ShareRow {
     fileprivate func givesSameAccess(as other: ShareRow) -> Bool { PeerText.areEqual(path, other.path) && showsHidden == other.showsHidden }
 }
 
-/// Forwards the requests of one connection to `FileServing`.
+/// Passes the requests on one connection to `FileServing`.
 private final class ServedConnection: FileServerDelegate {
     private weak var host: FileTransfers?
 

@@ -4,7 +4,7 @@ public import HexlistTransport
 public import NIOCore
 import Synchronization
 
-/// An offered file as the body of an answer.
+/// An offered or shared file as the body of a response.
 final class OfferedFileBody: FileSource {
     let file: OfferedFile
 
@@ -21,7 +21,7 @@ final class OfferedFileBody: FileSource {
     }
 }
 
-/// A file on offer as the body of a request of this machine. It is opened with the first read.
+/// An offered file as the body of a request that this machine sends. It is opened at the first read.
 public final class UploadBody: FileSource {
     private let offer: OfferRow
     private let opened = Mutex<OfferedFileBody?>(nil)
@@ -39,20 +39,20 @@ public final class UploadBody: FileSource {
     }
 }
 
-/// HTTP answers for files, with ranges, entity tags and conditions as in RFC 9110.
+/// The HTTP responses for files, with ranges, entity tags and conditions as in RFC 9110.
 enum FileReply {
     static let notFound = FileAnswer(status: 404)
     /// The file no longer exists, or has changed since it was offered.
     static let changed = FileAnswer(status: 410, fields: [("Content-Type", "text/plain")], body: .text("changed"))
     static let broken = FileAnswer(status: 503)
 
-    /// Returns the answer with a listing. It has no entity tag, which distinguishes it from a file.
+    /// Returns the response with a listing. It has no entity tag, unlike the response with a file.
     static func list(_ listing: FolderListing) -> FileAnswer {
         FileAnswer(
             status: 200, fields: [("Content-Type", "application/json")], body: .text(String(decoding: listing.wireBytes, as: UTF8.self)))
     }
 
-    /// Returns the answer with a file, or the requested range of it.
+    /// Returns the response with a file, or with the requested range of it.
     /// - Parameter sent: called when the kernel has accepted the last byte of the file.
     static func answer(
         _ request: FileRequest, size: Int64, tag: EntityTag, mediaType: String?, source: any FileSource,

@@ -6,34 +6,34 @@ import HexlistStore
 import HexlistTransport
 import NIOCore
 
-/// Answers a peer's file requests on a file thread: looks them up in the store, opens the files, and reads small ones.
+/// Answers requests of a peer for files, on a file thread: looks them up in the store, opens the files, and reads small files.
 struct RequestedFiles: Sendable {
-    /// The answer to one request, and the source of its content.
+    /// The answer to one request, and data for the log and for statistics.
     struct Reply: Sendable {
         var answer: FileAnswer
-        /// The share that contains the file or folder; `nil` for an offer.
+        /// The share with the file or folder; `nil` if the request is for an offer.
         var share: ShareRow?
-        /// Whether the answer is a folder listing, which may be long.
+        /// Whether the answer is a listing, which may be long.
         var isList = false
-        /// The listing that still has to be read before it can be sent.
+        /// The listing that has to be read before it can be sent; `nil` if there is none.
         var reading: FolderPageReader?
-        /// The size of an offered file, and the first byte that was requested.
+        /// For an offered file: its size, and the offset of the first requested byte.
         var offered: (bytes: Int64, from: Int64)?
-        /// An offer whose file cannot be sent, the reason, and the ID of the outbox row that contains the offer.
+        /// For an offered file that cannot be sent: the offer, the reason, and the id of the outbox row with the offer.
         var lost: (offer: OfferRow, problem: OfferProblem, outbox: Int64?)?
-        /// The fault of this machine that prevented an answer, for its log.
+        /// The reason why this machine could not answer, for the log.
         var fault: String?
 
         static let notFound = Reply(answer: FileReply.notFound)
         static func broken(_ fault: any Error) -> Reply { Reply(answer: FileReply.broken, fault: "\(fault)") }
 
-        /// Answers 404 for most faults, so that the peer does not learn why the file cannot be opened.
+        /// Answers with 404 in most cases, so that the peer does not learn why the file cannot be opened.
         static func failed(_ fault: FileFault) -> Reply {
             guard case .system = fault else { return .notFound }
             return .broken(fault)
         }
 
-        /// Returns the answer with the listing that was read.
+        /// Returns this reply with a listing that was read.
         func with(_ listing: FolderListing) -> Reply { Reply(answer: FileReply.list(listing), share: share, isList: true) }
     }
 
@@ -43,8 +43,8 @@ struct RequestedFiles: Sendable {
     /// Called when the last byte of an offered file was sent.
     let sent: @Sendable (OfferRow) -> Void
 
-    /// Answers the first requests, at least one. Stops after a large file or a listing, and once `FileLimits.togetherBytes` of small files
-    /// are in memory. Blocks.
+    /// Answers the first requests, at least one. Stops after a large file or a listing, and when the small files in memory have
+    /// `FileLimits.togetherBytes`. Blocks.
     func answers(to requests: [FileRequest]) -> [Reply] {
         let looked: [Result<LookupResult, any Error>]
         do {
@@ -131,7 +131,7 @@ struct RequestedFiles: Sendable {
         let identity = source.file.identity
         var answer = FileReply.answer(
             request, size: identity.size, tag: EntityTag(of: identity, key: tagKey), mediaType: mediaType, source: source, sent: sent)
-        // If reading a small file fails here, it is read again while it is sent; a failure then closes the connection.
+        // If a small file cannot be read here, it is read again when it is sent. If that fails as well, the connection is closed.
         if !request.isHead, case .file(_, let range) = answer.body, range.count > 0, range.count <= FileLimits.heldBytes,
             let bytes = try? source.read(range.count, at: range.lowerBound, isLast: true)
         {
@@ -142,11 +142,11 @@ struct RequestedFiles: Sendable {
 }
 
 extension OfferedFile {
-    /// Opens a file on offer.
+    /// Opens an offered file, if it has not changed.
     /// - Parameters:
     ///   - path: the absolute path.
     ///   - identity: the identity of the file when it was offered.
-    /// - Throws: `changed` if the file is another one or was modified; the faults of opening it.
+    /// - Throws: `changed` if the file was replaced or modified; the faults of opening it.
     convenience init(offered path: String, _ identity: String) throws(FileFault) {
         guard let identity = FileIdentity(identity) else { throw .changed }
         try self.init(path: path, remembered: identity)
@@ -154,7 +154,7 @@ extension OfferedFile {
 }
 
 extension OfferProblem {
-    /// Converts a fault of an offered file; `nil` for a fault of this machine, which may be temporary.
+    /// Converts a fault of an offered file; `nil` if the fault concerns this machine and may be temporary.
     init?(_ fault: FileFault) {
         switch fault {
         case .notFound: self = .missing

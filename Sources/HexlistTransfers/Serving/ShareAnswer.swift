@@ -2,14 +2,14 @@ import HexlistFiles
 import HexlistModel
 import HexlistStore
 
-/// The answer to a request for a file or folder in a share. Created on a file thread.
+/// The answer to a request for a file or folder in a share. It is created on a file thread.
 enum ShareAnswer: Sendable {
     case file(OfferedFileBody, mediaType: String?)
     case list(FolderListing)
-    /// A listing that still has to be read, in steps.
+    /// A listing that has to be read, in steps.
     case folder(FolderPageReader)
 
-    /// Returns the shares that a peer may see, as a folder of folders. A share whose folder is missing is left out.
+    /// Returns the shares that a peer may see, as a listing with a folder for each. A share whose folder does not exist is omitted.
     static func shares(_ rows: [ShareRow]) -> ShareAnswer {
         let entries = rows.compactMap { row -> FolderListing.Entry? in
             guard let about = try? ShareRoot(row).about(.root) else { return nil }
@@ -18,7 +18,7 @@ enum ShareAnswer: Sendable {
         return .list(FolderListing(entries: entries))
     }
 
-    /// Looks up a path in a share.
+    /// Finds the file or folder at a path in a share.
     /// - Throws: `notFound`; `system`.
     init(_ row: ShareRow, _ path: SharePath, _ query: FileRequestTarget.EntryQuery) throws(FileFault) {
         let root = ShareRoot(row)
