@@ -3,7 +3,7 @@ import Logging
 
 /// Handles the results of rows, the connection and end of couriers, and the pauses after failures.
 extension DeliveryScheduler {
-    /// Handles the results of rows that a courier has sent.
+    /// Handles the results of rows that a courier reports.
     public func settled(_ rows: [RowResult], by courier: any Courier, to peer: PeerID, _ host: isolated some DeliveryHost) {
         // While two machines may have the peer's identity, receipts are ignored, and the rows are sent again later. The peer then answers
         // `duplicate` for hexes that it has stored.

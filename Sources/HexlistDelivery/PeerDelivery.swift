@@ -353,7 +353,7 @@ struct PeerDelivery: Sendable {
     /// Ends the pause after a failed transfer, because the peer is online again. A pause that the peer requested goes on.
     mutating func peerIsBack() { pauses.endFailure() }
 
-    // MARK: Steps
+    // MARK: Next action
 
     /// Returns the next action. After `load` and `reject`, further steps may follow immediately.
     /// - Parameter fitsWindow: whether a frame of this number of bytes fits into the courier's capacity.

@@ -12,7 +12,7 @@ public struct BulkCounts: Sendable, Equatable {
     /// The number of accepted rows that existed already, queued by an earlier send with the same idempotency key.
     public var earlier = 0
 
-    /// The number of rows in all states.
+    /// The number of accepted rows: the sum of all states.
     public var accepted: Int { stored + held + rejected + failed + queued }
 
     public init() {}

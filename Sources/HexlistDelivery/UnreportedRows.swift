@@ -30,7 +30,7 @@ struct UnreportedRows: Sendable {
         if runs.last.map({ $0.end <= row }) ?? true, runs.count < Self.runLimit { Self.append(row, line, rowsPerLine, to: &runs) }
     }
 
-    /// Adds a row to report.
+    /// Adds a row whose result is to be reported.
     mutating func addUnreported(_ row: Int64, line: Int) { Self.append(row, line, rowsPerLine, to: &unreported) }
 
     private static func append(_ row: Int64, _ line: Int, _ rowsPerLine: Int, to runs: inout CircularBuffer<Run>) {

@@ -61,6 +61,7 @@ public struct Card: Sendable, Equatable {
         return key.isValidSignature(signature, for: message)
     }
 
+    /// Returns the bytes that the card's signature covers.
     /// - Parameter body: the card without its signature.
     private static func signedBytes(_ body: ArraySlice<UInt8>) -> [UInt8] {
         Array("hexlist-card-1".utf8) + body.dropFirst(magic.count)
@@ -69,7 +70,7 @@ public struct Card: Sendable, Equatable {
 
 extension Fingerprint {
     static func sha256(of bytes: some Collection<UInt8>) -> Fingerprint {
-        // Unreachable for any input: `Fingerprint` refuses only other counts than 32, and every SHA-256 digest has 32 bytes.
+        // This cannot fail: `Fingerprint` requires 32 bytes, and a SHA-256 has 32 bytes.
         guard let fingerprint = Fingerprint(bytes: Array(SHA256.hash(data: Array(bytes)))) else { fatalError("SHA-256 has 32 bytes") }
         return fingerprint
     }

@@ -70,22 +70,22 @@ public struct EnvelopeOpener: Sendable {
 /// The reason why an envelope was not opened.
 public struct EnvelopeFault: Error, Sendable, Equatable {
     public enum Reason: String, Sendable, CaseIterable {
-        /// Wrong size or magic. Perhaps the file is incomplete.
+        /// The size or the magic is wrong, perhaps because the file is incomplete.
         case noEnvelope
-        /// The recipient is another peer.
+        /// The envelope is for another recipient.
         case notMine
-        /// Sealed with another sealing key, such as that of a former identity.
+        /// The envelope was sealed with another sealing key, such as that of a former identity of this machine.
         case otherKey
-        /// Not decryptable: an altered or incomplete envelope.
+        /// The envelope cannot be decrypted, because it was altered or is incomplete.
         case damaged
-        /// Decrypted, but not in the form of a letter.
+        /// The decrypted content does not have the form of a letter.
         case malformed
         case stranger, blocked
         /// The signature of the card or of the letter is invalid.
         case forged
-        /// Signed more than a day ahead of the recipient's clock.
+        /// The letter was signed more than a day ahead of the recipient's clock.
         case early
-        /// Signed more than 30 days ago.
+        /// The letter was signed more than 30 days ago.
         case late
 
         /// Whether the envelope may be valid later, because its file may still be incomplete.

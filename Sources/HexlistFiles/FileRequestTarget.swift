@@ -80,7 +80,7 @@ public enum FileRequestTarget: Sendable, CustomStringConvertible {
         return bytes.starts(with: start) ? bytes.dropFirst(start.count) : nil
     }
 
-    /// The target in its wire form.
+    /// The target as text, percent-encoded.
     public var description: String {
         switch self {
         case .offer(let offer): "/offers/\(offer)"

@@ -131,7 +131,7 @@ public struct FolderListing: Sendable, JSONEncodable {
         }
     }
 
-    /// The page in its wire form.
+    /// The page as JSON, as it is sent to a peer.
     public var wireBytes: [UInt8] {
         var json = JSONWriter(wireCapacity: 64 + 128 * entries.count)
         write(to: &json)

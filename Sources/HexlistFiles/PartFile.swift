@@ -53,7 +53,8 @@ public final class PartFile: Sendable {
             try Descriptor.open(partName, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, mode: 0o600, in: folder)
         }
 
-        /// - Throws: `diskFull` if writing `rest` more bytes would leave less than `minimumFree` free.
+        /// Checks that there is space for `rest` more bytes.
+        /// - Throws: `diskFull` if less than `minimumFree` bytes would stay free.
         func checkRoom(_ free: Int64, for rest: Int64) throws(FileFault) {
             guard rest > 0 else { return }
             try Descriptor.checkRoom(free, for: rest, minimumFree: minimumFree)
@@ -348,7 +349,7 @@ public final class PartFile: Sendable {
         }
     }
 
-    // MARK: Without an object
+    // MARK: Recovery and deletion without an open file
 
     /// Determines the state in which a crash left a download with a recorded placement. If the complete file has both names, the name of
     /// the partial file is removed.
@@ -377,7 +378,7 @@ public final class PartFile: Sendable {
         _ = folder.use { unlinkat($0, specification.partName, 0) }
     }
 
-    // MARK: Parts
+    // MARK: Helpers
 
     private func withState<Result>(_ body: (inout State) throws(FileFault) -> Result) throws(FileFault) -> Result {
         try state.withLock { state throws(FileFault) in

@@ -39,7 +39,7 @@ public struct ProtectedFolders: Sendable {
         init(_ status: stat) { (device, inode) = (UInt64(status.st_dev), UInt64(status.st_ino)) }
     }
 
-    /// Flags to open a path. `O_NONBLOCK` keeps the opening of a pipe from waiting for a writer.
+    /// Flags for opening a path. With `O_NONBLOCK`, opening a pipe does not wait for a writer.
     private static let flags = Descriptor.pathOnly | O_NONBLOCK
     /// Maximum number of ancestors, more than any path has.
     private static let maximumLevels = 4_096

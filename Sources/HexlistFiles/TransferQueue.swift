@@ -175,7 +175,7 @@ public struct TransferQueue: Sendable {
     public var count: Int { entries.count }
     /// Number of attempts that have a slot.
     public var runningCount: Int { slots.attempts.count }
-    /// Number of internal entries. Tests check that it stays bounded.
+    /// Number of entries in all collections of the queue. Tests check that it stays bounded.
     var bookkeepingCount: Int {
         peerQueues.values.reduce(peerQueues.count) { $0 + $1.ready.count } + ring.count + pauses.count + deadlines.count
     }
@@ -322,7 +322,7 @@ public struct TransferQueue: Sendable {
         return advance(now)
     }
 
-    // MARK: Parts
+    // MARK: Helpers
 
     private mutating func sourceFailed(_ id: TransferID, _ entry: Entry, now: Instant) {
         var entry = entry

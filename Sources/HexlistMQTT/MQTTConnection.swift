@@ -35,7 +35,7 @@ package final class MQTTConnection: @unchecked Sendable {
     private var session: MQTTSession
     private let onEvent: @Sendable (Event) -> Void
     private var channel: (any Channel)?
-    /// `nil` until the TLS handshake is complete.
+    /// The channel handler; `nil` until the TLS handshake is complete.
     private var handler: MQTTHandler?
     /// Whether packets that arrived in one read are being handled. Their replies are flushed together.
     private var isInBatch = false

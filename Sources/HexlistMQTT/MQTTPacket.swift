@@ -2,18 +2,18 @@
 ///
 ///     | type and flags: 1 byte | remaining length: 1…4 bytes, 7 bits each, lowest first | remaining length bytes |
 package enum MQTTPacket: Equatable, Sendable {
-    // Sent.
+    // Packets that the client sends.
     case connect(MQTTConnect)
     case subscribe(id: UInt16, topic: String)
     case pingRequest
     case disconnect
-    // Received.
+    // Packets that the client receives.
     case connectAcknowledgement(code: UInt8)
     case subscribeAcknowledgement(id: UInt16, codes: [UInt8])
     case pingResponse
     /// A received publish that is too long for an envelope. Its payload was discarded.
     case skippedPublish(id: UInt16?)
-    // Both.
+    // Packets that are sent in both directions.
     case publish(MQTTPublish)
     case publishAcknowledgement(id: UInt16)
 

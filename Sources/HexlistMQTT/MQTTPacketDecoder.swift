@@ -26,7 +26,8 @@ package struct MQTTPacketDecoder: Sendable {
         buffer += bytes.dropFirst(ignored)
     }
 
-    /// - Returns: the next whole packet; `nil` if more bytes are needed.
+    /// Removes the next packet from the buffer.
+    /// - Returns: the packet; `nil` if more bytes are needed.
     /// - Throws: `MQTTFault.malformed`. The stream cannot be resynchronised.
     package mutating func next() throws(MQTTFault) -> MQTTPacket? {
         guard let header = try header() else { return nil }
@@ -93,7 +94,7 @@ package struct MQTTPacketDecoder: Sendable {
         switch first & 0x06 {
         case 0: hasID = false
         case 2: hasID = true
-        default: throw .malformed  // QoS 2 was not subscribed to; 3 does not exist
+        default: throw .malformed  // the subscription excludes QoS 2, and QoS 3 does not exist
         }
         guard body.count >= 2 else { return nil }
         let length = Int(body[body.startIndex]) << 8 | Int(body[body.startIndex + 1])

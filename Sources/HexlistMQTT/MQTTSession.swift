@@ -122,7 +122,7 @@ package struct MQTTSession: Sendable {
             }
             window = Self.window
             return [.accepted(number)] + sendWaiting(now: now)
-        // A broker may redeliver before its SUBACK, because the session existed before.
+        // The broker may deliver stored messages before its SUBACK, because its session is persistent.
         case (.ready, .publish(let publish)), (.subscribing, .publish(let publish)):
             guard !publish.isRetained else { return publish.id.map { [acknowledgement($0, now: now)] } ?? [] }
             return [.received(id: publish.id, topic: publish.topic, payload: publish.payload)]

@@ -188,6 +188,6 @@ enum RcloneFault: Error, Equatable, Sendable {
         return text.isEmpty ? "" : " (\(text))"
     }
 
-    /// The oldest supported version.
+    /// The oldest supported version of rclone: major and minor number.
     static let oldest = [1, 60]
 }

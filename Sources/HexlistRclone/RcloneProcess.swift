@@ -152,7 +152,7 @@ actor RcloneProcess {
         return object
     }
 
-    // MARK: Life
+    // MARK: Start and stop
 
     /// Starts a process whenever a request needs one, until the task is cancelled.
     func run() async {

@@ -23,7 +23,7 @@ public struct RcloneRemote: Sendable {
     private static let listBytes = 64 << 20
     private static let answerBytes = 1 << 20
 
-    /// The `service` of links created by this remote.
+    /// The service that links to files of this remote name: a name known to Hexlist, such as `Dropbox`, or rclone's type of the remote.
     public var service: String {
         switch kind {
         case "dropbox": Service.dropbox.rawValue
@@ -219,7 +219,7 @@ public struct RcloneRemote: Sendable {
 }
 
 extension FileEntry {
-    /// `nil` if the name of the entry is invalid.
+    /// Reads an entry of a listing by rclone; `nil` if its name is invalid.
     init?(rclone json: JSONValue) {
         guard let object = try? JSONObject(json), let name = object["Name"]?.string, SharePath.isName(name),
             let isFolder = object["IsDir"]?.bool

@@ -77,7 +77,7 @@ struct RequestQueue: Sendable {
     /// Whether a request is in the queue: waiting, running, or delayed before a retry.
     func contains(_ id: RequestID) -> Bool { entries[id] != nil }
     var runningCount: Int { running.count }
-    /// Number of all bookkeeping entries. Tests check that it stays bounded.
+    /// Number of entries in all collections of the queue. Tests check that it stays bounded.
     var bookkeepingCount: Int { entries.count + waiting.count + running.count + pauses.count }
 
     /// Adds a request. `begin` has the requests that the caller starts now, in all methods.

@@ -101,7 +101,7 @@ public final class SessionTable: @unchecked Sendable {
 
     func setStrangerRate(of session: PeerSession) { session.machine.setStrangerRate(strangerRate, now: clocks.now) }
 
-    // MARK: Hexes that wait for the store
+    // MARK: Memory of received hexes
 
     /// Reports a change of the weight of a session's hexes that wait to be stored. Pauses or resumes reading of the affected sessions.
     func waitingChanged(from before: (owner: InboundMemoryLimit.Owner, weight: Int), to now: (owner: InboundMemoryLimit.Owner, weight: Int))

@@ -25,6 +25,7 @@ struct CoalescedTimers {
     /// The instant at which `take` is to be called next.
     var next: Instant? { sessions.keys.min() }
 
+    /// Adds a tick of a session.
     /// - Parameter second: an instant of `WholeSeconds`.
     mutating func add(_ session: ObjectIdentifier, at second: Instant) { sessions[second, default: []].insert(session) }
 

@@ -61,7 +61,7 @@ public actor FileTransfers: EventLoopActor {
     public nonisolated var shares: FolderShares { FolderShares(transfers: self) }
     public nonisolated var services: ServiceDirectory { ServiceDirectory(transfers: self) }
 
-    // MARK: Life
+    // MARK: Start and stop
 
     /// Begins to accept connections on which peers fetch files.
     public func serve() { serving.start(self) }

@@ -126,7 +126,7 @@ public final class PeerConnection: @unchecked Sendable {
         decoder = FrameDecoder(limit: isTLS ? ProtocolLimits.firstFrameBytes : ProtocolLimits.strangerFrameBytes)
     }
 
-    // MARK: For the session
+    // MARK: Use by the session
 
     /// The receiver of frames, retained until its method `closed` was called. Frames that arrive before a delegate is set are delivered
     /// afterwards.
@@ -250,7 +250,7 @@ public final class PeerConnection: @unchecked Sendable {
         schedule()
     }
 
-    // MARK: Ticks of the loop
+    // MARK: Event loop ticks
 
     private func schedule() {
         guard !isScheduled else { return }

@@ -36,7 +36,7 @@ public struct DialBack: Sendable, Equatable {
         case notTrusted
     }
 
-    /// The response to a request of this machine.
+    /// The peer's response to a dial-back request of this machine.
     public struct Response: Sendable, Equatable {
         public var token: BootNonce
         /// The result; `nil` if this version does not know it.

@@ -1,7 +1,7 @@
 import HexlistModel
 
 extension Session {
-    // MARK: Owed frames
+    // MARK: Pending frames
 
     /// Sends the receipts that are pending, the Pong for the last Ping, and a pending refusal of pairings. Called when the connection is
     /// writable.
@@ -38,7 +38,7 @@ extension Session {
         actions.append(.send(.pair(pairing)))
     }
 
-    // MARK: This side's Stores
+    // MARK: Sending hexes
 
     /// The number and bytes of Stores that the peer's window still permits; `nil` unless the session is open. If `isIdle`, no frame is
     /// unacknowledged, and one Store of any size may be sent.

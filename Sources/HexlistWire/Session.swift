@@ -286,7 +286,7 @@ public struct Session: Sendable {
             guard state == .open, isTLS, let request = wrapper.message.flatMap(DialBack.init(message:)) else { return }
             actions.append(.fileDial(request))
         case .hello:
-            return  // handled above
+            return  // the caller of this method has handled it
         }
     }
 
@@ -367,7 +367,7 @@ public struct Session: Sendable {
         actions.append(.legacy)
     }
 
-    // MARK: Ending
+    // MARK: End of the session
 
     /// Ends the session. A Bye is sent if the state of the session permits it.
     public mutating func end(_ code: ByeCode, text: String = "", _ actions: inout [Action]) {

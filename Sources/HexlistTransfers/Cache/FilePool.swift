@@ -34,7 +34,7 @@ final class FilePool: Sendable {
 
     func path(of file: PooledFile) -> String { folder(file.place).path(of: file.sha256, name: file.name) }
 
-    // MARK: Use
+    // MARK: Reading files
 
     /// Returns the identity of the file that a transfer stored in the pool, in its text form.
     /// - Parameter name: the name of the file.
@@ -125,7 +125,7 @@ final class FilePool: Sendable {
     /// Records that kept files may exist, so that deleting hexes needs a cleanup.
     func keepingChanged() { mayHaveKeptFiles.withLock { $0 = true } }
 
-    // MARK: Room
+    // MARK: Freeing space
 
     /// Number of files that are read from the store and examined at once.
     private static let chunk = 256

@@ -83,7 +83,7 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
         self.ended = ended
     }
 
-    // MARK: Beginning
+    // MARK: Start
 
     /// Begins the attempt.
     /// - Parameter connect: opens a connection, or reports why there is none. Called at most once.
@@ -135,7 +135,7 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
         }
     }
 
-    // MARK: The answer
+    // MARK: Response
 
     func answered(_ head: FileAnswerHead, on connection: FileClientConnection) {
         switch head.status {
@@ -323,7 +323,7 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
         return hasBegunAnew || arrivedBytes > 2 * kept
     }
 
-    // MARK: The end
+    // MARK: End of the attempt
 
     private func finish() {
         guard let part else { return }

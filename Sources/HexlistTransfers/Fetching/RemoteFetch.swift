@@ -141,7 +141,7 @@ final class RemoteFetch: FetchAttempt, @unchecked Sendable {
         progressTimer = nil
     }
 
-    // MARK: The end
+    // MARK: End of the attempt
 
     func placed(_ result: Result<PartFile.Placement, any Error>) {
         guard case .whole = phase else { return }

@@ -230,7 +230,7 @@ public final class FileClientConnection: @unchecked Sendable {
         return true
     }
 
-    // MARK: Ends
+    // MARK: End of the connection
 
     fileprivate func fail(_ fault: FileConnectionFault) {
         end(fault)

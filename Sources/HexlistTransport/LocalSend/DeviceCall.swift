@@ -203,7 +203,7 @@ public final class DeviceCall: ChannelGateOwner, @unchecked Sendable {
         fail(error is HTTPParserError ? .failed("does not answer in LocalSend's protocol") : .closed)
     }
 
-    // MARK: Ends
+    // MARK: End of the call
 
     func fail(_ fault: DeviceRequestFault) {
         let gate = gate

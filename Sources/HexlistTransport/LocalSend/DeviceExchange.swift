@@ -109,7 +109,7 @@ public final class DeviceExchange: @unchecked Sendable {
         answer(status)
     }
 
-    // MARK: For the connection
+    // MARK: Calls of the connection
 
     func received(_ bytes: ByteBuffer) {
         switch body {

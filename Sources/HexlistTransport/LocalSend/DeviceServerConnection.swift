@@ -34,7 +34,7 @@ final class DeviceServerConnection: ChannelDuplexHandler {
     private var timer: Scheduled<Void>?
 
     /// - Parameters:
-    ///   - closeSocket: see the property.
+    ///   - closeSocket: closes the socket without the close_notify of TLS.
     ///   - receive: called with each request.
     init(
         certificate: DeviceCertificate, remoteAddress: IPAddress, closeSocket: @escaping () -> Void,

@@ -300,6 +300,7 @@ extension JSONScanner {
         let text = UnsafeRawPointer(base + start)
         let first = UInt64(littleEndian: text.loadUnaligned(as: UInt64.self))
         let last = UInt32(littleEndian: text.loadUnaligned(fromByteOffset: 8, as: UInt32.self))
+        // Each constant has the little-endian bytes of a name and of the closing quote. The result is 0 if the text is equal.
         let box = (first & 0xFFFF_FFFF) ^ 0x2278_6F42  // Box"
         let dropbox = first ^ 0x2278_6F62_706F_7244  // Dropbox"
         let unknown = first ^ 0x226E_776F_6E6B_6E55  // Unknown"

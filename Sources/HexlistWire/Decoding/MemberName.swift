@@ -35,9 +35,9 @@ enum HexMember {
 
     /// The accepted set of member names.
     enum Dialect {
-        /// A HexJM.
+        /// The names of a HexJM on the network.
         case wire
-        /// A HexJM with the additional names of the local API.
+        /// The names of a HexJM, and those of the local API.
         case local
         /// A hex inside a `local` hex. It has no `key`.
         case localChild

@@ -130,7 +130,7 @@ extension HexReader {
         return try json.skipValue(at: start, open: 1)
     }
 
-    @inline(__always)  // otherwise the call would copy the whole reader; likewise for the other functions
+    @inline(__always)  // a call would copy the whole reader, also in other functions with this attribute
     private func mayBeStore(_ operationType: Text, _ json: JSONScanner) -> Bool {
         operationType.isMissingName
             || texts.withBytes(of: operationType.slice, in: json) { $0.equals("Store") || $0.matches(Operation.store.rawValue) }

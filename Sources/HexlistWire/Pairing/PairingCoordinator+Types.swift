@@ -1,6 +1,6 @@
 public import HexlistModel
 
-// Inputs and outputs of the coordinator.
+// The types of the coordinator's limits, actions and results.
 extension PairingCoordinator {
     public struct Limits: Sendable {
         /// Time for which the pairing window is open, and for which the user's own request is valid.

@@ -255,7 +255,7 @@ public struct PairingCoordinator: Sendable {
         return actions
     }
 
-    // MARK: Inside
+    // MARK: Helpers
 
     /// Resets the counters, unless pairing is already on. A running exchange in which this machine has sent its nonce counts as the first
     /// attempt.

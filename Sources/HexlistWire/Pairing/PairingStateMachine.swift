@@ -89,7 +89,7 @@ public struct PairingStateMachine: Sendable {
         deadline = now + timing.step
     }
 
-    // MARK: Beginning
+    // MARK: Start
 
     /// Begins an exchange with a request of this machine.
     /// - Parameter nonce: a nonce that was never used before.
@@ -131,7 +131,7 @@ public struct PairingStateMachine: Sendable {
 
     private var hasShown: Bool { if case .comparing = state { true } else { false } }
 
-    // MARK: The other side
+    // MARK: Steps of the peer
 
     /// Handles a step that was received on the session.
     /// - Parameter freshNonce: the nonce for answering the peer's request, if both machines sent one and this machine's request is ignored.
@@ -184,7 +184,7 @@ public struct PairingStateMachine: Sendable {
         }
     }
 
-    // MARK: This side's user
+    // MARK: The user of this machine
 
     /// Handles the digits that the user confirmed. No effect unless digits are displayed and not confirmed yet.
     public mutating func confirm(digits entered: String) -> [Action] {
@@ -206,7 +206,7 @@ public struct PairingStateMachine: Sendable {
         return end(hasShown ? .rejected : .withdrawn)
     }
 
-    // MARK: Time and the session
+    // MARK: Timeouts and end of the session
 
     /// Handles timeouts. Called at `nextDeadline`.
     public mutating func tick(now: Instant) -> [Action] {
