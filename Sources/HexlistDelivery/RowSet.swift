@@ -1,5 +1,4 @@
-/// A set of outbox row ids. It is a bitmap in pages of 65 536 bits, so a million consecutive rows take 128 KiB, in whatever order they are
-/// added.
+/// A set of outbox row ids: a bitmap in pages of 65 536 bits. A million consecutive rows take 128 KiB, in any order of insertion.
 public struct RowSet: Sendable {
     private static let pageBits = 16
     private var pages: [Int64: [UInt64]] = [:]

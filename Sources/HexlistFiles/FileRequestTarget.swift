@@ -11,7 +11,7 @@ public enum FileRequestTarget: Sendable, CustomStringConvertible {
     /// A file or folder in a share.
     case entry(share: String, path: SharePath, EntryQuery)
 
-    /// What a request about a file or folder in a share asks for.
+    /// The part of a file or folder in a share that is requested: content, listing or metadata.
     public enum EntryQuery: Sendable {
         /// The bytes of a file, or the first page of a folder's listing, sorted by name.
         case content

@@ -42,7 +42,7 @@ package final class DuplicateChallenges {
     /// Whether a check for an identity conflict of the peer is in progress.
     package func isUndecided(_ peer: PeerID) -> Bool { challenges[peer]?.contains { $0.otherStart != nil } ?? false }
 
-    /// Whether an answer on the challenged session would show an identity conflict. Such a session is not ended in favour of another one.
+    /// Whether an answer on the challenged session would show an identity conflict. It is then not ended in favour of another one.
     package func isWitness(_ session: PeerSession) -> Bool {
         session.peer.flatMap { challenges[$0] }?.contains { $0.older === session && $0.otherStart != nil } ?? false
     }

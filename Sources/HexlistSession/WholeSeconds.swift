@@ -3,7 +3,7 @@
 enum WholeSeconds {
     private static let first = ContinuousClock.now
 
-    /// - Returns: the first such instant at or after `instant`.
+    /// Returns the first of these instants at or after `instant`.
     static func next(from instant: ContinuousClock.Instant) -> ContinuousClock.Instant {
         let fraction = (instant - first).components.attoseconds
         guard fraction != 0 else { return instant }

@@ -137,7 +137,7 @@ enum IdentityFile {
         let directory = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard directory >= 0 else { throw failure("open", folder, errno) }
         defer { close(directory) }
-        guard fsync(directory) == 0 || errno == EINVAL else { throw failure("write", folder, errno) }  // EINVAL: the file system cannot sync folders
+        guard fsync(directory) == 0 || errno == EINVAL else { throw failure("write", folder, errno) }  // EINVAL: not supported for folders
     }
 
     /// The hint for a file that cannot be used. Moving it away is not enough: if a used store has no identity, the daemon does not start.

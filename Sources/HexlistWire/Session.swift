@@ -26,7 +26,7 @@ public struct Session: Sendable {
         public var expected: PeerID?
         /// This machine's Hello. Its `maxFrameBytes` is the limit for received frames once the peer's Hello was accepted.
         public var hello: Hello
-        /// Maximum bytes of a received frame before the peer's Hello was accepted, except for the first frame.
+        /// Maximum bytes of a received frame before the peer's Hello was accepted. With TLS, the first frame has its own limit, 8 KiB.
         public var strangerFrameBytes: Int
         public var isTrusted: Bool
         public var strangerFramesPerSecond: Int

@@ -58,7 +58,7 @@ public final class FileServerConnection: @unchecked Sendable {
     private var state = State.idle
     /// The unanswered requests, in order. They are bounded by one read of the socket, because the socket is not read while there are any.
     private var requests = CircularBuffer<Waiting>()
-    /// The responses to the first of `requests` that were not written yet.
+    /// Responses that were not written yet. They answer the first elements of `requests`.
     private var answers = CircularBuffer<FileAnswer>()
     /// A request whose header was received, but not its end.
     private var partial: Waiting?

@@ -28,7 +28,7 @@ enum LimitViolation {
 
 /// Parses a HexJM into slices of its bytes. It takes one pass for the hex, and one for each level of inner hexes (`HexReader+Children`).
 ///
-/// Members may have any order and may be repeated. Each one is parsed where it is found, and the last one of a name is used (rule T19). A
+/// Members may have any order and may be repeated. Each one is parsed at its position, and the last one of a name is used (rule T19). A
 /// repeated member therefore costs only the reading of its own bytes.
 struct HexReader {
     var texts = TextReader()
