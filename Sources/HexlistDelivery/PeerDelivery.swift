@@ -27,7 +27,7 @@ struct PeerDelivery: Sendable {
 
     /// Maximum number of rows of a batch that is read from the store.
     static let loadRows = 512
-    /// Maximum bytes of all bodies of such a batch.
+    /// Maximum bytes of all bodies in a batch that is read from the store.
     static let loadBytes = 4 << 20
 
     /// The state of the courier in use, which is the newest one.

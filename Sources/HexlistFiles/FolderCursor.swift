@@ -48,8 +48,8 @@ struct SmallestEntries {
     private let limit: Int
     private let after: FolderCursor?
     private var entries: [FolderCursor] = []
-    /// The last one of the first `limit` entries, when the others were last discarded. An entry after it cannot be among the first. `nil`
-    /// until entries were discarded.
+    /// The last of the first `limit` entries, as of the last call of `cut`. An entry after it cannot be among the first `limit`. `nil`
+    /// until `cut` has found `limit` entries.
     private var last: FolderCursor?
 
     /// Number of entries in memory.

@@ -2,7 +2,7 @@ package import HexlistModel
 import HexlistTransport
 package import HexlistWire
 
-/// The owner of the sessions, for the questions of `DuplicateChallenges` that concern pairings and identity conflicts.
+/// The owner of the sessions. `DuplicateChallenges` asks it about pairings, and reports identity conflicts to it.
 package protocol DuplicatesHost: Actor {
     /// Whether the two users are comparing the digits of a pairing on this session.
     func isPairing(on session: PeerSession) -> Bool

@@ -9,7 +9,7 @@ public struct TransportMetrics: Sendable {
         case unidentified
         /// The handshake was not completed in time.
         case timeout
-        /// The first byte is neither that of TLS, of a frame nor of HTTP.
+        /// The first byte is not that of TLS or of another protocol that is accepted at the time.
         case notHexlist = "not_hexlist"
         case handshake
     }

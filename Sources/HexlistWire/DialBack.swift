@@ -6,7 +6,7 @@ public struct DialBack: Sendable, Equatable {
     /// The feature in a `Hello` that means: this peer supports dialling back.
     public static let feature = "dialBack"
 
-    /// A random token that the requester chose. The response and the new connection refer to it.
+    /// A random token that the requester chose. The response has the same token.
     public var token: BootNonce
     /// The port to dial, 1024 … 65535. The address to dial is always that of the session.
     public var port: UInt16
