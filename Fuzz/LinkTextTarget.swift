@@ -1,4 +1,4 @@
-// libFuzzer target: texts that are sent, and identities of addresses (`AddressIdentity`). Must never trap. Each found address is in the
+// libFuzzer target: texts that are sent, and identities of addresses (`NormalizedLinkAddress`). Must never trap. Each found address is in the
 // text, and the identity of an identity is the same bytes.
 
 @_cdecl("LLVMFuzzerTestOneInput")
@@ -13,7 +13,7 @@ public func fuzzLinkText(_ data: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
         let isThere = FormatChecks.occurs(url, in: bytes) || FormatChecks.occurs(Array(url.dropFirst(8)), in: bytes)
         guard isThere else { fatalError("an address is not in the text: \(link.url)") }
     }
-    let identity = AddressIdentity.of(Array(text.utf8))
-    guard AddressIdentity.of(identity) == identity else { fatalError("the identity has another identity: \(identity)") }
+    let identity = NormalizedLinkAddress.of(Array(text.utf8))
+    guard NormalizedLinkAddress.of(identity) == identity else { fatalError("the identity has another identity: \(identity)") }
     return 0
 }

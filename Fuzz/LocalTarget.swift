@@ -73,10 +73,10 @@ private func readQuery(_ bytes: [UInt8]) {
 
 /// Lines and events do not depend on chunk sizes.
 private func readLines(_ bytes: [UInt8], step: Int) {
-    var (whole, cut) = (StreamParser(limit: 300), StreamParser(limit: 300))
+    var (whole, cut) = (ServerSentEventParser(limit: 300), ServerSentEventParser(limit: 300))
     var (wholeLines, cutLines) = (LineAlignedStream(limit: 50), LineAlignedStream(limit: 50))
     let all = try? whole.feed(bytes)
-    var pieces: [StreamMessage]? = []
+    var pieces: [ServerSentEvent]? = []
     var lines: [UInt8] = []
     var start = 0
     while start < bytes.count {

@@ -121,13 +121,13 @@ public struct BulkSummary: JSONShape, Sendable, Equatable {
     /// Number of rows that are not confirmed yet.
     public var queued: Int
     /// Number of rows, included in `accepted`, that an earlier send with the same idempotency key had created.
-    @LeftOutEmpty public var earlier: Int
+    @OmittedIfEmpty public var earlier: Int
     /// Seconds since the request began.
     public var seconds: Double
     /// Whether all of the input was read, and each line accepted or refused; set only in `progress`.
-    @LeftOutEmpty public var ended: Bool
+    @OmittedIfEmpty public var ended: Bool
     /// Number of refused lines, included in `invalid`, that the reply does not list, because the client did not read it fast enough.
-    @LeftOutEmpty public var untold: Int
+    @OmittedIfEmpty public var untold: Int
 
     public init(
         lines: Int = 0, invalid: Int = 0, accepted: Int = 0, stored: Int = 0, held: Int = 0, rejected: Int = 0, failed: Int = 0,
@@ -149,7 +149,7 @@ public struct BulkSummary: JSONShape, Sendable, Equatable {
 
     /// Returns the exit status of `hexlist` for a bulk send. If several apply, it is the first in the order 1 (failed), 4 (refused), 2 (bad
     /// input), 3 (pending), 0 (done).
-    public func exitStatus(wait: SendWait) -> ExitStatus {
+    public func exitStatus(wait: SendWaitGoal) -> ExitStatus {
         var statuses: [ExitStatus] = []
         if failed > 0 { statuses.append(.failed) }
         if rejected > 0 { statuses.append(.refused) }

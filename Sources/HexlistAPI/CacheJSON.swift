@@ -56,7 +56,7 @@ public struct CacheSummary: JSONShape, Sendable, Equatable {
 }
 
 /// The result of `POST /v1/cache/clear`: the number of deleted files, and their total bytes.
-public struct CacheCleared: JSONShape, Sendable, Equatable {
+public struct CacheClearResult: JSONShape, Sendable, Equatable {
     public var removed: Int
     public var bytes: Int64
     /// Number of files that were not deleted, because a program has them open.
@@ -82,7 +82,7 @@ public struct CacheKeepRequest: JSONShape, Sendable, Equatable {
 }
 
 /// The reply to `POST /v1/cache/keep`: the files that are kept from now on.
-public struct CachedFiles: JSONShape, Sendable, Equatable {
+public struct CacheKeepReply: JSONShape, Sendable, Equatable {
     public var items: [CachedFile]
 
     public init(items: [CachedFile]) { self.items = items }

@@ -13,7 +13,7 @@ public struct DoctorStep: JSONShape, Sendable, Equatable {
     /// The result as a text. May contain text of peers: clean it before display.
     public var message: String
     /// Advice, one item per line.
-    @LeftOutEmpty public var advice: [String]
+    @OmittedIfEmpty public var advice: [String]
     /// The error code if the check could not be made: `notFound`, `ambiguous`, `daemonUnreachable`.
     public var code: String?
 

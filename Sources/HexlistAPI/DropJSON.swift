@@ -2,7 +2,7 @@ public import HexlistJSON
 public import HexlistModel
 
 /// The body of `POST /v1/drops`, which adds a drop token.
-public struct DropRequest: JSONShape, Sendable, Equatable {
+public struct DropTokenRequest: JSONShape, Sendable, Equatable {
     /// The name of the drop token, 1 to 40 characters. No other drop token may have it.
     public var name: String
     /// The address of this machine in `url`. By default its mDNS name, such as `ada.local`, or its best IP address if mDNS does not run.
@@ -16,7 +16,7 @@ public struct DropRequest: JSONShape, Sendable, Equatable {
 }
 
 /// A drop token: a secret in a URL, to which programs without Hexlist send texts and files for the inbox.
-public struct DropView: JSONShape, Sendable, Equatable {
+public struct DropTokenView: JSONShape, Sendable, Equatable {
     /// The UUID that is stored as the sender of the hexes sent with this token.
     public var uuid: PeerID
     public var name: String

@@ -10,7 +10,7 @@ public struct EventJSON: JSONShape, Sendable, Equatable {
     public var type: String
     public var peer: PeerID?
     /// Name, alias and trust of the peer; `nil` if the peer is this machine.
-    @Inlined public var tag: PeerSummary?
+    @InlinedMembers public var tag: PeerSummary?
     /// The id, on this machine, of the hex that the event is about.
     public var hex: Int64?
     /// The subject of the hex; `nil` if the hex was deleted. Text of a peer: clean it before display.

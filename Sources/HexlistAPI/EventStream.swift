@@ -1,7 +1,7 @@
 public import HexlistJSON
 
 /// One message of a Server-Sent Events stream.
-public struct StreamMessage: Sendable, Equatable {
+public struct ServerSentEvent: Sendable, Equatable {
     /// The message id, which clients send as `Last-Event-ID` when they reconnect.
     public var id: String?
     /// The event type; `nil` means `message`.
@@ -28,9 +28,9 @@ public struct StreamMessage: Sendable, Equatable {
 }
 
 /// Incremental parser of a Server-Sent Events stream.
-public struct StreamParser: Sendable {
+public struct ServerSentEventParser: Sendable {
     private var line: [UInt8] = []
-    private var message = StreamMessage(data: "")
+    private var message = ServerSentEvent(data: "")
     private var hasData = false
     /// Maximum bytes of a line. hexlistd sends no longer lines.
     private let limit: Int
@@ -38,8 +38,8 @@ public struct StreamParser: Sendable {
     public init(limit: Int = 64 << 20) { self.limit = limit }
 
     /// Parses the next bytes. Returns the messages completed by them.
-    public mutating func feed(_ bytes: some Sequence<UInt8>) throws(JSONFault) -> [StreamMessage] {
-        var messages: [StreamMessage] = []
+    public mutating func feed(_ bytes: some Sequence<UInt8>) throws(JSONFault) -> [ServerSentEvent] {
+        var messages: [ServerSentEvent] = []
         for byte in bytes {
             if byte != UInt8(ascii: "\n") {
                 guard line.count < limit else { throw JSONFault("a line of the event stream is longer than \(limit) bytes") }
@@ -49,7 +49,7 @@ public struct StreamParser: Sendable {
             if line.last == UInt8(ascii: "\r") { line.removeLast() }
             if line.isEmpty {
                 if hasData { messages.append(message) }
-                message = StreamMessage(data: "")
+                message = ServerSentEvent(data: "")
                 hasData = false
             } else {
                 take(line)

@@ -29,7 +29,7 @@ public enum ExitStatus: Int32, Sendable, CaseIterable {
 
     /// Makes the exit status for the outcome of one send.
     /// - Parameter wait: the outcome that the caller waited for.
-    public init(outcome: OutboxState, wait: SendWait) {
+    public init(outcome: OutboxState, wait: SendWaitGoal) {
         switch outcome {
         case .stored: self = .done
         case .queued, .sending: self = wait == .queued ? .done : .pending
@@ -47,7 +47,7 @@ public enum ExitStatus: Int32, Sendable, CaseIterable {
 }
 
 /// The outcome for which the reply to a send waits.
-public enum SendWait: String, Sendable, CaseIterable {
+public enum SendWaitGoal: String, Sendable, CaseIterable {
     /// The hex is durable in this machine's outbox.
     case queued
     /// Each peer has stored the hex, or is known to be away.

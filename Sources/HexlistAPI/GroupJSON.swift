@@ -15,7 +15,7 @@ public struct GroupView: JSONShape, Sendable, Equatable {
 
 public struct GroupMember: JSONShape, Sendable, Equatable {
     public var uuid: PeerID
-    @Inlined public var tag: PeerSummary?
+    @InlinedMembers public var tag: PeerSummary?
 
     public init(uuid: PeerID, tag: PeerSummary?) {
         self.uuid = uuid

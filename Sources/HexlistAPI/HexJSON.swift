@@ -40,9 +40,9 @@ public struct HexJSON: JSONShape, Sendable, Equatable {
     public var hexesInside: Int?
     public var linksInside: Int?
     /// The hexes inside this one, in order; `nil` if there are none, and in lists.
-    public var children: [ChildJSON]?
+    public var children: [InnerHexJSON]?
     /// The text that a search matched; `nil` if this is not a search result.
-    public var match: MatchJSON?
+    public var match: SearchMatchJSON?
     /// The outermost hex around this one; `nil` if it is at the top level, or not a search result.
     public var top: OutermostHexJSON?
     /// Number and total bytes of the linked files, at all levels; `nil` if there are none, or if the request had no parameter `files`.
@@ -58,7 +58,7 @@ public struct HexJSON: JSONShape, Sendable, Equatable {
         receivedAt: Timestamp,
         messageID: MessageID? = nil,
         links: [LinkJSON]? = nil, extra: JSONValue? = nil, parent: Int64? = nil, hexesInside: Int? = nil, linksInside: Int? = nil,
-        children: [ChildJSON]? = nil
+        children: [InnerHexJSON]? = nil
     ) {
         self.id = id
         self.location = location

@@ -5,25 +5,25 @@ public struct ImportResult: JSONShape, Sendable, Equatable {
     /// Number of hexes added at the top level.
     public var added: Int
     /// Number of hexes inside the added ones.
-    @LeftOutEmpty public var addedInside: Int
+    @OmittedIfEmpty public var addedInside: Int
     /// Number of links in the added hexes and in those inside them.
-    @LeftOutEmpty public var addedLinks: Int
+    @OmittedIfEmpty public var addedLinks: Int
     /// Number of imported hexes that exist already, and were not changed.
     public var unchanged: Int
     /// Number of existing hexes that were extended, and numbers of inner hexes and links that were added to them.
-    @LeftOutEmpty public var extended: Int
-    @LeftOutEmpty public var newHexes: Int
-    @LeftOutEmpty public var newLinks: Int
+    @OmittedIfEmpty public var extended: Int
+    @OmittedIfEmpty public var newHexes: Int
+    @OmittedIfEmpty public var newLinks: Int
     /// Number of links that were not added, because the existing hex has an equal address in another spelling, such as `http://A.example/`
     /// and `http://a.example`; and the first 5 of these links.
-    @LeftOutEmpty public var respelled: Int
-    @LeftOutEmpty public var respellings: [EquivalentLinkJSON]
+    @OmittedIfEmpty public var respelled: Int
+    @OmittedIfEmpty public var respellings: [EquivalentLinkJSON]
     /// The first refused lines, in order; at most `LocalAPI.importRefusals`. Their error codes are those of bulk sends.
     public var refused: [BulkRefusal]
     /// Number of further refused lines, which are not in `refused`.
-    @LeftOutEmpty public var untold: Int
+    @OmittedIfEmpty public var untold: Int
     /// Number of entries of an imported file that are not links.
-    @LeftOutEmpty public var skipped: Int
+    @OmittedIfEmpty public var skipped: Int
 
     public init(
         added: Int = 0, addedInside: Int = 0, addedLinks: Int = 0, unchanged: Int = 0, extended: Int = 0, newHexes: Int = 0,

@@ -72,7 +72,7 @@ public struct MineMoveRequest: JSONShape, Sendable, Equatable {
 }
 
 /// The body of `POST /v1/mine/save`: the ids of hexes to copy to My Hexlist.
-public struct MineSaveRequest: JSONShape, Sendable, Equatable {
+public struct MineCopyRequest: JSONShape, Sendable, Equatable {
     public var ids: [Int64]
     /// The id of the hex of My Hexlist that contains the copies; `nil` for the top level.
     public var parent: Int64?
@@ -94,7 +94,7 @@ public struct BinnedHexJSON: JSONShape, Sendable, Equatable {
     public var id: Int64
     public var subject: String
     /// Number of inner hexes and number of links, both at all levels.
-    @LeftOutEmpty public var hexesInside: Int
+    @OmittedIfEmpty public var hexesInside: Int
     public var links: Int
     public var deletedAt: Timestamp
     /// The time after which the daemon deletes the hex permanently.
@@ -111,7 +111,7 @@ public struct BinnedHexJSON: JSONShape, Sendable, Equatable {
 }
 
 /// The reply to `POST /v1/mine/save`: the ids of the new hexes, and the number of copied hexes and links at all levels.
-public struct SavedHexesJSON: JSONShape, Sendable, Equatable {
+public struct MineSaveResult: JSONShape, Sendable, Equatable {
     public var ids: [Int64]
     public var hexes: Int
     public var links: Int

@@ -48,22 +48,22 @@ public struct OfferProgress: JSONShape, Sendable, Equatable {
 /// Numbers of folder entries that were left out of an offer, by cause.
 public struct SkippedEntries: JSONShape, Sendable, Equatable {
     /// Entries with names that begin with a dot.
-    @LeftOutEmpty public var hidden: Int
-    @LeftOutEmpty public var links: Int
+    @OmittedIfEmpty public var hidden: Int
+    @OmittedIfEmpty public var links: Int
     /// Entries that are devices, pipes or sockets.
-    @LeftOutEmpty public var special: Int
+    @OmittedIfEmpty public var special: Int
     /// Entries with names that are not UTF-8.
-    @LeftOutEmpty public var names: Int
+    @OmittedIfEmpty public var names: Int
     /// Files and folders this user may not read; a folder counts as one entry.
-    @LeftOutEmpty public var notAllowed: Int
+    @OmittedIfEmpty public var notAllowed: Int
     /// Files and folders that were deleted, replaced or changed while they were read.
-    @LeftOutEmpty public var changed: Int
+    @OmittedIfEmpty public var changed: Int
     /// Files and folders with read errors.
-    @LeftOutEmpty public var failed: Int
+    @OmittedIfEmpty public var failed: Int
     /// Folders without files. Only older daemons leave them out.
-    @LeftOutEmpty public var empty: Int
+    @OmittedIfEmpty public var empty: Int
     /// The absolute paths of the first ten entries counted in `notAllowed`, `changed` and `failed`.
-    @LeftOutEmpty public var paths: [String]
+    @OmittedIfEmpty public var paths: [String]
 
     public init(
         hidden: Int = 0, links: Int = 0, special: Int = 0, names: Int = 0, notAllowed: Int = 0, changed: Int = 0, failed: Int = 0,
@@ -108,7 +108,7 @@ public struct OfferResult: JSONShape, Sendable, Equatable {
     /// `leftOut` by cause; `nil` if no folder entry was left out.
     public var leftOutBy: SkippedEntries?
     /// Number of files that are offered as copies.
-    @LeftOutEmpty public var copied: Int
+    @OmittedIfEmpty public var copied: Int
 
     public init(hex: JSONValue, files: Int, size: Int64, leftOut: Int, leftOutBy: SkippedEntries? = nil, copied: Int = 0) {
         self.copied = copied

@@ -20,7 +20,7 @@ public struct OutboxFiles: JSONShape, Sendable, Equatable {
     /// Number of files that the peer has.
     @EmptyIfMissing public var fetched: Int
     /// Number of files that the peer requested but could not fetch, because they were changed or deleted after the offer.
-    @LeftOutEmpty public var failed: Int
+    @OmittedIfEmpty public var failed: Int
     /// The name of the file counted last in `failed`, and the reason why it could not be fetched.
     public var failedName: String?
     public var problem: ForwardCompatibleEnum<OfferProblem>?

@@ -6,14 +6,14 @@ public struct OutboxView: JSONShape, Sendable, Equatable {
     public var outboxID: Int64
     public var messageID: MessageID
     public var peer: PeerID
-    @Inlined public var tag: PeerSummary?
+    @InlinedMembers public var tag: PeerSummary?
     /// The subject of the hex (`HexSubject`): its description, or text of its first link, shortened; `nil` in rows of an earlier version.
     /// Possibly text of a peer: clean it before display.
     public var subject: String?
     public var state: OutboxState
     public var attempts: Int
     /// The condition that the row waits for; `nil` if it does not wait.
-    public var waitingFor: ForwardCompatibleEnum<OutboxWait>?
+    public var waitingFor: ForwardCompatibleEnum<OutboxWaitReason>?
     public var nextAttemptAt: Timestamp?
     /// The name of the route on which the row was last posted, the time of that, and the number of posts; `nil` if it was never posted.
     public var via: String?
@@ -37,7 +37,7 @@ public struct OutboxView: JSONShape, Sendable, Equatable {
     public init(
         outboxID: Int64, messageID: MessageID, peer: PeerID, tag: PeerSummary? = nil, subject: String? = nil, state: OutboxState,
         attempts: Int,
-        waitingFor: OutboxWait? = nil, nextAttemptAt: Timestamp? = nil, lastError: String? = nil, code: String? = nil,
+        waitingFor: OutboxWaitReason? = nil, nextAttemptAt: Timestamp? = nil, lastError: String? = nil, code: String? = nil,
         message: String? = nil,
         createdAt: Timestamp, bytes: Int, mayHaveArrived: Bool? = nil
     ) {
@@ -77,7 +77,7 @@ public struct OutboxOffer: JSONShape, Sendable, Equatable {
     /// The reason why the file can no longer be fetched; `nil` if it can.
     public var problem: ForwardCompatibleEnum<OfferProblem>?
     /// Whether the peer has the file.
-    @LeftOutEmpty public var fetched: Bool
+    @OmittedIfEmpty public var fetched: Bool
 
     public init(name: String, size: Int64, ends: Timestamp, problem: OfferProblem? = nil, fetched: Bool = false) {
         self.fetched = fetched
@@ -90,7 +90,7 @@ public struct OutboxOffer: JSONShape, Sendable, Equatable {
 
 /// The rows to retry or cancel: the body of `POST /v1/outbox/retry` and `POST /v1/outbox/cancel`, `{"ids":[1,2]}` or
 /// `{"peer":PEER,"after"?:cursor}`.
-public enum OutboxRows: JSONShape, Sendable, Equatable {
+public enum OutboxRowsRequest: JSONShape, Sendable, Equatable {
     /// Row ids, at most `LocalAPI.pageLimit`.
     case ids([Int64])
     /// All rows for this PEER that can still be changed, beginning after the cursor `after`, which is `OutboxChange.next` of an earlier

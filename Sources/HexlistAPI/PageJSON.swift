@@ -88,7 +88,7 @@ public struct PageSession: JSONShape, Sendable, Equatable {
 }
 
 /// The QR code of this machine: the URI of `hexlist id --qr`, which `hexlist peer add` reads, and its image as SVG.
-public struct IdentityCode: JSONShape, Sendable, Equatable {
+public struct IdentityQRCode: JSONShape, Sendable, Equatable {
     public var uri: String
     public var svg: String
 

@@ -29,9 +29,9 @@ public struct PeerView: JSONShape, Sendable, Equatable {
     public var lastSeen: Timestamp?
     public var unread: Int
     /// The names of the groups that the peer is in.
-    @LeftOutEmpty public var groups: [String]
+    @OmittedIfEmpty public var groups: [String]
     /// The user's setting for hexes from the peer; `nil` for the default, which depends on the trust and on the setting `receiveFrom`.
-    public var receive: ForwardCompatibleEnum<PeerReceive>?
+    public var receive: ForwardCompatibleEnum<PeerReceiveSetting>?
     /// `false` if desktop notifications for the peer are off, otherwise `nil`.
     public var notify: Bool?
     /// Maximum bytes, per hex and per day, of offered files that are fetched automatically; `nil` if none are. `fetchedToday` is the number
@@ -39,7 +39,7 @@ public struct PeerView: JSONShape, Sendable, Equatable {
     public var fetchLimit: Int64?
     public var fetchedToday: Int64?
     /// The destination of automatically fetched files; `nil` if no files are fetched, or if they are fetched into the cache.
-    public var fetchTo: ForwardCompatibleEnum<PeerFetchTarget>?
+    public var fetchTo: ForwardCompatibleEnum<AutomaticFetchDestination>?
     /// Maximum number of links that are opened in the browser when a hex of the peer arrives; `nil` if none are.
     public var openLinks: Int?
     /// The routes that may be used for the peer: `none`, or their names separated by spaces; `nil` for any.
@@ -49,8 +49,8 @@ public struct PeerView: JSONShape, Sendable, Equatable {
         uuid: PeerID?, kind: PeerKind = .hexlist, name: String, alias: String? = nil, state: State, reason: String? = nil,
         why: String? = nil, trust: Trust,
         fingerprint: Fingerprint? = nil, version: String? = nil, boot: BootNonce? = nil, endpoints: [EndpointView] = [],
-        lastSeen: Timestamp? = nil, unread: Int = 0, groups: [String] = [], receive: PeerReceive = .inbox, notify: Bool = true,
-        fetchLimit: Int64? = nil, fetchedToday: Int64? = nil, fetchTo: PeerFetchTarget = .cache, openLinks: Int = 0,
+        lastSeen: Timestamp? = nil, unread: Int = 0, groups: [String] = [], receive: PeerReceiveSetting = .inbox, notify: Bool = true,
+        fetchLimit: Int64? = nil, fetchedToday: Int64? = nil, fetchTo: AutomaticFetchDestination = .cache, openLinks: Int = 0,
         routes: RouteSelection = .any
     ) {
         self.uuid = uuid

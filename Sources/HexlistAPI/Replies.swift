@@ -61,12 +61,12 @@ public struct ErrorJSON: JSONShape, Sendable, Equatable {
 }
 
 /// The number of changed items: `{"changed":3}`.
-public struct ChangedJSON: JSONShape, Sendable, Equatable {
+public struct ChangeCountJSON: JSONShape, Sendable, Equatable {
     public var changed: Int
     /// Set only with `dryRun`: the number of links of the hexes, the number of inner hexes, and the number of links of the inner hexes.
-    @LeftOutEmpty public var links: Int
-    @LeftOutEmpty public var hexesInside: Int
-    @LeftOutEmpty public var linksInside: Int
+    @OmittedIfEmpty public var links: Int
+    @OmittedIfEmpty public var hexesInside: Int
+    @OmittedIfEmpty public var linksInside: Int
 
     public init(changed: Int, links: Int = 0, hexesInside: Int = 0, linksInside: Int = 0) {
         self.changed = changed

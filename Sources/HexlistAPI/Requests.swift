@@ -54,10 +54,10 @@ extension PeerChange: JSONCoded {
             throw JSONFault("`alias`, `receive`, `notify`, `fetchLimit`, `fetchTo`, `openLinks`, `pin` or `routes` is missing")
         }
         let alias: NullIfNone<String>? = try object.given("alias")
-        let receive: PeerReceive? = try Self.word("receive", in: object)
+        let receive: PeerReceiveSetting? = try Self.word("receive", in: object)
         let limit: Int64? = try object.given("fetchLimit")
         guard (0...1 << 50).contains(limit ?? 0) else { throw JSONFault("`fetchLimit`: bytes from 0 to \(1 << 50) are expected") }
-        let target: PeerFetchTarget? = try Self.word("fetchTo", in: object)
+        let target: AutomaticFetchDestination? = try Self.word("fetchTo", in: object)
         let openLinks: Int? = try object.given("openLinks")
         guard (0...Self.mostOpenLinks).contains(openLinks ?? 0) else {
             throw JSONFault("`openLinks`: a number from 0 to \(Self.mostOpenLinks) is expected")

@@ -13,9 +13,9 @@ public struct RosterPeer: JSONShape, Sendable, Equatable {
     /// The trust in the peer: `trusted`, `blocked` or `stranger`.
     public var trust: String
     /// The addresses at which the peer was reached, as `host:port`.
-    @LeftOutEmpty public var addresses: [String]
+    @OmittedIfEmpty public var addresses: [String]
     /// The names of the groups that the peer is in.
-    @LeftOutEmpty public var groups: [String]
+    @OmittedIfEmpty public var groups: [String]
     /// The card of a trusted peer, in base64. It has the public keys with which envelopes for the peer are encrypted.
     public var card: String?
 
@@ -40,7 +40,7 @@ public struct RosterPeer: JSONShape, Sendable, Equatable {
 }
 
 /// The result of a roster import: `{"changed","unchanged","own","refused":[{"line","code","message"}]}`.
-public struct RosterImport: JSONShape, Sendable, Equatable {
+public struct RosterImportResult: JSONShape, Sendable, Equatable {
     public var changed: Int
     /// Number of peers that were equal to the stored ones.
     public var unchanged: Int

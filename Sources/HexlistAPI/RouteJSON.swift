@@ -15,19 +15,20 @@ public struct RouteView: JSONShape, Sendable, Equatable {
     public var message: String?
     public var nextTryAt: Timestamp?
     /// The peers for which there are unconfirmed envelopes on the route.
-    public var waiting: [RouteWaiting]
+    public var waiting: [RouteUnconfirmedEnvelopes]
     /// The time at which the route last accepted an envelope.
     public var lastOut: Timestamp?
     /// The time at which an envelope of a trusted peer was last read.
     public var lastIn: Timestamp?
     /// The numbers of envelopes that were removed unopened, by reason.
-    public var dropped: [RouteDropped]
+    public var dropped: [RouteDroppedEnvelopes]
     /// A sentence with all problems of the route; `nil` if there are none. May contain text of a peer: clean it before display.
     public var problem: String?
 
     public init(
-        name: String, place: String, state: State, message: String? = nil, nextTryAt: Timestamp? = nil, waiting: [RouteWaiting] = [],
-        lastOut: Timestamp? = nil, lastIn: Timestamp? = nil, dropped: [RouteDropped] = [], problem: String? = nil
+        name: String, place: String, state: State, message: String? = nil, nextTryAt: Timestamp? = nil,
+        waiting: [RouteUnconfirmedEnvelopes] = [],
+        lastOut: Timestamp? = nil, lastIn: Timestamp? = nil, dropped: [RouteDroppedEnvelopes] = [], problem: String? = nil
     ) {
         self.name = name
         self.place = place
@@ -43,9 +44,9 @@ public struct RouteView: JSONShape, Sendable, Equatable {
 }
 
 /// The number and total bytes of the unconfirmed envelopes for one peer on a route.
-public struct RouteWaiting: JSONShape, Sendable, Equatable {
+public struct RouteUnconfirmedEnvelopes: JSONShape, Sendable, Equatable {
     public var peer: PeerID
-    @Inlined public var tag: PeerSummary?
+    @InlinedMembers public var tag: PeerSummary?
     public var envelopes: Int
     public var bytes: Int
 
@@ -58,7 +59,7 @@ public struct RouteWaiting: JSONShape, Sendable, Equatable {
 }
 
 /// The number of envelopes that were removed for one reason.
-public struct RouteDropped: JSONShape, Sendable, Equatable {
+public struct RouteDroppedEnvelopes: JSONShape, Sendable, Equatable {
     /// The reason: `noEnvelope`, `notMine`, `otherKey`, `damaged`, `malformed`, `stranger`, `blocked`, `forged`, `early` or `late`.
     public var reason: String
     public var count: Int
@@ -70,7 +71,7 @@ public struct RouteDropped: JSONShape, Sendable, Equatable {
 }
 
 /// The result of a test of a route: this machine sent a letter to itself.
-public struct RouteTest: JSONShape, Sendable, Equatable {
+public struct RouteTestResult: JSONShape, Sendable, Equatable {
     /// The time until the letter came back; `nil` if the test failed.
     public var milliseconds: Int?
     /// The reason why the test failed.

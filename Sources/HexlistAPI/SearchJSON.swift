@@ -2,7 +2,7 @@ public import HexlistJSON
 public import HexlistModel
 
 /// The text that a search matched. Text of a peer: clean it before display.
-public struct MatchJSON: JSONShape, Sendable, Equatable {
+public struct SearchMatchJSON: JSONShape, Sendable, Equatable {
     /// The searched field: `description`, `linkDescription`, `url`, `sender`, `note` or `tags`.
     public var field: String
     /// The number of the link in which the match is, from 1; `nil` for texts of the hex.
@@ -45,7 +45,7 @@ public struct EarlierLinkJSON: JSONShape, Sendable, Equatable {
     public var receivedAt: Timestamp
     /// The proven sender of the earlier hex.
     public var peer: PeerID?
-    @Inlined public var tag: PeerSummary?
+    @InlinedMembers public var tag: PeerSummary?
 
     public init(hex: Int64, receivedAt: Timestamp, peer: PeerID? = nil, tag: PeerSummary? = nil) {
         self.hex = hex
@@ -77,13 +77,13 @@ public struct ListedLinkJSON: JSONShape, Sendable, Equatable {
     public var receivedAt: Timestamp
     /// The proven sender of the link's hex.
     public var peer: PeerID?
-    @Inlined public var tag: PeerSummary?
+    @InlinedMembers public var tag: PeerSummary?
     /// The location of the hex; set only in the results of a search.
     public var location: String?
     /// The descriptions of the hexes that contain the link, from the outermost to the link's own hex; set only in the results of a search.
     public var folders: [String]?
     /// The text that the search matched; `nil` in other lists.
-    public var match: MatchJSON?
+    public var match: SearchMatchJSON?
 
     public init(
         _ link: LinkJSON, hex: Int64, number: Int, unread: Bool, receivedAt: Timestamp, peer: PeerID? = nil, tag: PeerSummary? = nil
@@ -108,7 +108,7 @@ public struct ListedLinkJSON: JSONShape, Sendable, Equatable {
 }
 
 /// The state of the search index.
-public struct SearchState: JSONShape, Sendable, Equatable {
+public struct SearchIndexState: JSONShape, Sendable, Equatable {
     /// Upper bound of the number of hexes that are not indexed yet, and that a search therefore does not find.
     public var behind: Int
 

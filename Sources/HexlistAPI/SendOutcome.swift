@@ -11,7 +11,7 @@ public struct SendOutcome: JSONCoded, Sendable, Equatable {
     /// Whether an earlier send with the same idempotency key had created the row, so that this send added nothing.
     public var earlier: Bool
     /// The condition that the row waits for, as in `OutboxView`; set only if the send timed out before it had an outcome.
-    public var waitingFor: ForwardCompatibleEnum<OutboxWait>?
+    public var waitingFor: ForwardCompatibleEnum<OutboxWaitReason>?
     public var nextAttemptAt: Timestamp?
     /// The name of the route on which the row was last posted, and the time of that; `nil` if it was never posted.
     public var via: String?
@@ -24,7 +24,7 @@ public struct SendOutcome: JSONCoded, Sendable, Equatable {
 
     public init(
         outboxID: Int64, messageID: MessageID, peer: PeerID, tag: PeerSummary? = nil, state: OutboxState, earlier: Bool = false,
-        waitingFor: OutboxWait? = nil, nextAttemptAt: Timestamp? = nil, code: String? = nil, message: String? = nil
+        waitingFor: OutboxWaitReason? = nil, nextAttemptAt: Timestamp? = nil, code: String? = nil, message: String? = nil
     ) {
         self.outboxID = outboxID
         self.messageID = messageID

@@ -11,7 +11,7 @@ public enum ServiceKind: String, JSONWord, Sendable {
     case rclone
 }
 
-extension FileOrder: JSONWord {}
+extension FolderSortOrder: JSONWord {}
 
 /// A service with files that can be listed and linked to.
 public struct ServiceView: JSONShape, Sendable, Equatable {
@@ -77,7 +77,7 @@ public struct FilePage: JSONShape, Sendable, Equatable {
 }
 
 /// The body of `POST /v1/services/{service}/links`, which makes links to files of a service.
-public struct LinkRequest: JSONShape, Sendable, Equatable {
+public struct ServiceLinksRequest: JSONShape, Sendable, Equatable {
     /// Paths in the service, with `/` between names.
     public var paths: [String]
     /// Seconds after which the links expire, if the service supports that.
@@ -99,8 +99,8 @@ public struct LinkRequest: JSONShape, Sendable, Equatable {
     }
 }
 
-/// The result for one path of a `LinkRequest`. Results are not in the order of the paths.
-public struct LinkReply: JSONShape, Sendable, Equatable {
+/// The result for one path of a `ServiceLinksRequest`. Results are not in the order of the paths.
+public struct ServiceLinkResult: JSONShape, Sendable, Equatable {
     public var path: String
     /// The link; `nil` if it could not be made, or was revoked.
     public var url: String?
@@ -125,8 +125,8 @@ public struct LinkReply: JSONShape, Sendable, Equatable {
     }
 }
 
-/// The numbers of links that were made and that failed, in the last line of the reply to a `LinkRequest`.
-public struct ServiceLinksSummary: JSONShape, Sendable, Equatable {
+/// The numbers of links that were made and that failed, in the last line of the reply to a `ServiceLinksRequest`.
+public struct ServiceLinkCounts: JSONShape, Sendable, Equatable {
     public var made: Int
     public var failed: Int
 
@@ -136,12 +136,12 @@ public struct ServiceLinksSummary: JSONShape, Sendable, Equatable {
     }
 }
 
-/// One line of the reply to a `LinkRequest` (`POST /v1/services/{service}/links`).
+/// One line of the reply to a `ServiceLinksRequest` (`POST /v1/services/{service}/links`).
 public enum LinkLine: JSONCoded, Sendable, Equatable {
     /// `{"path":…}`
-    case reply(LinkReply)
+    case reply(ServiceLinkResult)
     /// `{"summary":{…}}`: the last line.
-    case summary(ServiceLinksSummary)
+    case summary(ServiceLinkCounts)
     /// `{"error":{…}}`: the last line after a failure. Paths without a line were not processed.
     case error(ErrorJSON)
     /// A line added by a newer daemon; clients ignore it.
@@ -159,7 +159,7 @@ public enum LinkLine: JSONCoded, Sendable, Equatable {
     public init(json: JSONValue) throws(JSONFault) {
         let object = try JSONObject(json)
         if object["path"] != nil {
-            self = .reply(try LinkReply(json: json))
+            self = .reply(try ServiceLinkResult(json: json))
         } else if object["summary"] != nil {
             self = .summary(try object.value("summary"))
         } else if object["error"] != nil {

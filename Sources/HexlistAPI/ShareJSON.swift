@@ -10,8 +10,8 @@ public struct ShareView: JSONShape, Sendable, Equatable {
     /// Whether every trusted peer may read the folder.
     public var toAll: Bool
     /// The groups (without `@`) and the peers that may read the folder; empty with `toAll`.
-    @LeftOutEmpty public var groups: [String]
-    @LeftOutEmpty public var peers: [GroupMember]
+    @OmittedIfEmpty public var groups: [String]
+    @OmittedIfEmpty public var peers: [GroupMember]
     /// The reason why the folder cannot be read now; `nil` if it can.
     public var why: String?
 

@@ -17,7 +17,7 @@ public struct StatusJSON: JSONShape, Sendable, Equatable {
     /// Whether this machine alone uses its identity; `nil` from an older daemon.
     public var identity: IdentityJSON?
     /// The domains that are browsed by unicast DNS, with the state of each.
-    @LeftOutEmpty public var domains: [DomainStatus]
+    @OmittedIfEmpty public var domains: [DomainStatus]
     /// Number of verified peers.
     public var peers: Int
     public var ghosts: Int
@@ -34,12 +34,12 @@ public struct StatusJSON: JSONShape, Sendable, Equatable {
     /// The error in the configuration file, because of which the daemon keeps using the previous configuration; `nil` if the file is valid.
     public var configurationFault: String?
     /// Hooks that cannot run, and hooks whose last run failed.
-    @LeftOutEmpty public var hookFaults: [HookFault]
+    @OmittedIfEmpty public var hookFaults: [HookFault]
     /// Routes that do not work, or on which envelopes were dropped.
-    @LeftOutEmpty public var routeProblems: [RouteProblem]
+    @OmittedIfEmpty public var routeProblems: [RouteProblem]
     public var stateFolder: String
     /// The state of the search index; `nil` from an older daemon.
-    public var search: SearchState?
+    public var search: SearchIndexState?
     /// The state of LocalSend; `nil` from an older daemon.
     public var localSend: LocalSendStatus?
     /// Number of drop tokens. While there are any, the peer port also answers plain HTTP. `nil` from an older daemon.
@@ -60,7 +60,7 @@ public struct StatusJSON: JSONShape, Sendable, Equatable {
         uptimeSeconds: Int, avahi: DiscoveryStatus, identity: IdentityJSON? = IdentityJSON(state: .own), domains: [DomainStatus] = [],
         peers: Int, ghosts: Int, inbox: Int? = nil, unread: Int, held: Int, outbox: [OutboxState: Int], storeBytes: Int64,
         storeFault: String? = nil, configurationFault: String? = nil, hookFaults: [HookFault] = [], routeProblems: [RouteProblem] = [],
-        stateFolder: String, search: SearchState? = nil, localSend: LocalSendStatus? = nil, drops: Int? = nil
+        stateFolder: String, search: SearchIndexState? = nil, localSend: LocalSendStatus? = nil, drops: Int? = nil
     ) {
         self.version = version
         self.uuid = uuid
@@ -134,7 +134,7 @@ public struct LocalSendStatus: JSONShape, Sendable, Equatable {
     /// The SHA-256 of this machine's certificate, by which LocalSend devices identify this machine.
     public var fingerprint: Fingerprint?
     /// The interfaces on which announcements are sent and received.
-    @LeftOutEmpty public var interfaces: [String]
+    @OmittedIfEmpty public var interfaces: [String]
     /// Whether this machine received its own announcement, which shows that multicast works.
     public var hearsItself: Bool
 

@@ -16,7 +16,7 @@ public struct TransferView: JSONShape, Sendable, Equatable {
     public var hex: Int64?
     public var url: String
     public var peer: PeerID
-    @Inlined public var tag: PeerSummary?
+    @InlinedMembers public var tag: PeerSummary?
     /// The rclone remote from which the file is fetched; `peer` is then this machine.
     public var service: String?
     /// The name of the file. Derived from text of a peer: clean it before display.
@@ -112,7 +112,7 @@ public struct TransferRequest: JSONShape, Sendable, Equatable {
 }
 
 /// The reply to `POST /v1/transfers`: the new transfers, and the files for which there is none.
-public struct TransferStart: JSONShape, Sendable, Equatable {
+public struct TransferStartResult: JSONShape, Sendable, Equatable {
     /// The first and last id of the new transfers, which are consecutive. If no transfer is new, the ids of existing transfers; `nil` if
     /// there are none of them either.
     public var first: Int64?
@@ -123,8 +123,8 @@ public struct TransferStart: JSONShape, Sendable, Equatable {
     @EmptyIfMissing public var passedOver: Int
     /// Number of files that are in the destination already, with the same name, size and modification time; and number of entries that
     /// cannot be fetched.
-    @LeftOutEmpty public var present: Int
-    @LeftOutEmpty public var leftOut: Int
+    @OmittedIfEmpty public var present: Int
+    @OmittedIfEmpty public var leftOut: Int
 
     public init(first: Int64?, last: Int64?, known: Int, passedOver: Int, present: Int = 0, leftOut: Int = 0) {
         self.first = first

@@ -8,7 +8,7 @@ public struct UploadRequestView: JSONShape, Sendable, Equatable {
 
     public var id: Int64
     public var peer: PeerID
-    @Inlined public var tag: PeerSummary?
+    @InlinedMembers public var tag: PeerSummary?
     /// Number of files.
     public var files: Int
     /// Total bytes of all files, as announced by the device.

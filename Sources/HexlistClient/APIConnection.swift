@@ -58,7 +58,7 @@ struct APIConnection: Sendable {
     }
 
     private func items<Item: JSONDecodable>(_ path: String, query: URLQuery, _ body: (Item) throws -> Void) async throws -> JSONObject {
-        var parser = PageParser()
+        var parser = ListPageParser()
         try await execute(.GET, path + query.text, accept: LocalAPI.jsonType, seconds: replySeconds) { _, pieces in
             for try await piece in pieces {
                 let items = try readable { () throws(JSONFault) in try parser.feed(piece.readableBytesView) }
@@ -84,9 +84,9 @@ struct APIConnection: Sendable {
     /// Subscribes to an event stream and calls `body` with each message until it returns `false`.
     /// - Throws: `daemonUnreachable` if the daemon closes the stream.
     func stream(
-        _ path: String, query: URLQuery, _ body: (StreamMessage) async throws -> Bool
+        _ path: String, query: URLQuery, _ body: (ServerSentEvent) async throws -> Bool
     ) async throws {
-        var parser = StreamParser()
+        var parser = ServerSentEventParser()
         let isDone = try await execute(
             .GET, path + query.text, accept: LocalAPI.eventStreamType, seconds: 366 * 86_400
         ) { _, pieces in

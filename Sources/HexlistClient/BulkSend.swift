@@ -9,7 +9,7 @@ extension HexlistClient {
         public var peers: [String]
         /// Whether to send to all trusted peers.
         public var toAll: Bool
-        public var wait: SendWait
+        public var wait: SendWaitGoal
         /// Maximum time in seconds to wait without progress.
         public var timeout: Double
         public var allowsEmpty: Bool
@@ -20,7 +20,7 @@ extension HexlistClient {
         public var reportsProgress: Bool
 
         public init(
-            peers: [String], toAll: Bool = false, wait: SendWait = .stored, timeout: Double = 10, allowsEmpty: Bool = false,
+            peers: [String], toAll: Bool = false, wait: SendWaitGoal = .stored, timeout: Double = 10, allowsEmpty: Bool = false,
             force: Bool = false, reportsAll: Bool = false, reportsProgress: Bool = false
         ) {
             self.peers = peers

@@ -14,7 +14,7 @@ extension HexlistClient {
     private static let readingSeconds = 86_400.0
 
     /// Starts to download the files that a hex links to, or a file or folder of a service.
-    public func fetch(_ request: TransferRequest) async throws -> TransferStart {
+    public func fetch(_ request: TransferRequest) async throws -> TransferStartResult {
         try await connection.call(
             .POST, "/v1/transfers", body: request.jsonBytes, seconds: connection.replySeconds + (request.timeout ?? 0))
     }
@@ -39,7 +39,7 @@ extension HexlistClient {
 
     /// Requests a page of the entries in a folder of a service.
     public func files(
-        of service: String, at path: String, by order: FileOrder = .name, limit: Int, after cursor: String? = nil, force: Bool = false
+        of service: String, at path: String, by order: FolderSortOrder = .name, limit: Int, after cursor: String? = nil, force: Bool = false
     ) async throws -> FilePage {
         var query = URLQuery()
         query.add("path", path)
@@ -52,8 +52,10 @@ extension HexlistClient {
 
     /// Creates links to files of a service.
     /// - Parameter each: called with the reply for each path. Replies arrive in any order.
-    public func links(of service: String, _ request: LinkRequest, _ each: (LinkReply) throws -> Void) async throws -> ServiceLinksSummary {
-        var summary: ServiceLinksSummary?
+    public func links(of service: String, _ request: ServiceLinksRequest, _ each: (ServiceLinkResult) throws -> Void) async throws
+        -> ServiceLinkCounts
+    {
+        var summary: ServiceLinkCounts?
         let path = "/v1/services/\(try Self.segment(service, "service"))/links"
         try await connection.lines(
             path, query: URLQuery(), body: request.jsonBytes, type: LocalAPI.jsonType, seconds: Self.readingSeconds
@@ -91,7 +93,7 @@ extension HexlistClient {
     }
 
     /// Removes a finished transfer from the list.
-    public func forgetTransfer(_ id: Int64) async throws -> ChangedJSON { try await connection.call(.DELETE, "/v1/transfers/\(id)") }
+    public func forgetTransfer(_ id: Int64) async throws -> ChangeCountJSON { try await connection.call(.DELETE, "/v1/transfers/\(id)") }
 
     /// Returns the requests of devices to send files that wait for the user's answer.
     public func uploadRequests() async throws -> Page<UploadRequestView> { try await connection.call(.GET, "/v1/upload-requests") }
@@ -133,7 +135,7 @@ extension HexlistClient {
 
     /// Deletes cached files that no program has open.
     /// - Parameter seconds: minimum time since a file was last used; `nil` deletes files of any age.
-    public func clearCache(olderThan seconds: Int64?) async throws -> CacheCleared {
+    public func clearCache(olderThan seconds: Int64?) async throws -> CacheClearResult {
         var query = URLQuery()
         query.add("olderThanSeconds", seconds.map(String.init))
         return try await connection.call(.POST, "/v1/cache/clear", query: query)
@@ -142,7 +144,7 @@ extension HexlistClient {
     /// Marks cached files as kept: they are not deleted before their hexes are.
     /// - Parameter files: names or paths of cached files.
     public func keepCached(_ files: [String]) async throws -> [CachedFile] {
-        let kept: CachedFiles = try await connection.call(.POST, "/v1/cache/keep", body: CacheKeepRequest(files: files).jsonBytes)
+        let kept: CacheKeepReply = try await connection.call(.POST, "/v1/cache/keep", body: CacheKeepRequest(files: files).jsonBytes)
         return kept.items
     }
 }

@@ -77,7 +77,7 @@ struct HTTPExchange: Sendable {
 
     private func connected() async throws -> Connection {
         do {
-            let loop = MultiThreadedEventLoopGroup.currentEventLoop  // set if `MainLoop` runs this task
+            let loop = MultiThreadedEventLoopGroup.currentEventLoop  // set if `MainThreadEventLoop` runs this task
             return try await ClientBootstrap(group: loop ?? MultiThreadedEventLoopGroup.singleton)
                 .connect(unixDomainSocketPath: socketPath) { channel in
                     channel.eventLoop.makeCompletedFuture {

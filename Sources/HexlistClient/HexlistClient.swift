@@ -29,7 +29,7 @@ public struct HexlistClient: Sendable {
     public func configuration() async throws -> ConfigurationJSON { try await connection.call(.GET, "/v1/config") }
 
     /// Returns this machine's card and certificate.
-    public func ownKeys() async throws -> OwnKeys { try await connection.call(.GET, "/v1/identity") }
+    public func ownKeys() async throws -> OwnPublicKeys { try await connection.call(.GET, "/v1/identity") }
 
     /// Replaces the identity of this machine by a new one. Returns once the daemon uses it.
     public func rotateIdentity() async throws -> StatusJSON { try await connection.call(.POST, "/v1/identity/rotate") }
@@ -80,18 +80,18 @@ extension HexlistClient {
 // Drop tokens.
 extension HexlistClient {
     /// Adds a drop token. Its address is only in this reply.
-    public func addDrop(_ request: DropRequest) async throws -> DropView {
+    public func addDrop(_ request: DropTokenRequest) async throws -> DropTokenView {
         try await connection.call(.POST, "/v1/drops", body: request.jsonBytes)
     }
 
     /// Lists the drop tokens, oldest first.
-    public func drops() async throws -> [DropView] {
+    public func drops() async throws -> [DropTokenView] {
         try await connection.list("/v1/drops")
     }
 
     /// Removes a drop token. Hexes that were sent with it stay.
     /// - Parameter drop: its name, or its UUID.
-    public func removeDrop(_ drop: String) async throws -> DropView {
+    public func removeDrop(_ drop: String) async throws -> DropTokenView {
         try await connection.call(.DELETE, "/v1/drops/\(PercentEncoding.encode(drop))")
     }
 }
@@ -107,7 +107,7 @@ extension HexlistClient {
         try await connection.list("/v1/feeds")
     }
 
-    public func removeFeed(_ id: Int64) async throws -> ChangedJSON { try await connection.call(.DELETE, "/v1/feeds/\(id)") }
+    public func removeFeed(_ id: Int64) async throws -> ChangeCountJSON { try await connection.call(.DELETE, "/v1/feeds/\(id)") }
 }
 
 // Backup.
@@ -180,7 +180,8 @@ extension HexlistClient {
     ///   - pin: the PIN that a device requires, empty for none; `nil` for no change.
     ///   - routes: the routes that may be used for the peer; `nil` for no change.
     public func setPeer(
-        _ peer: String, receive: PeerReceive? = nil, notify: Bool? = nil, fetchLimit: Int64? = nil, fetchTo: PeerFetchTarget? = nil,
+        _ peer: String, receive: PeerReceiveSetting? = nil, notify: Bool? = nil, fetchLimit: Int64? = nil,
+        fetchTo: AutomaticFetchDestination? = nil,
         openLinks: Int? = nil, pin: String? = nil, routes: RouteSelection? = nil
     ) async throws -> PeerView {
         let change = PeerChange(
@@ -194,7 +195,7 @@ extension HexlistClient {
     }
 
     /// Posts a letter to this machine itself on a route, and waits up to 30 s until it comes back.
-    public func testRoute(_ name: String) async throws -> RouteTest {
+    public func testRoute(_ name: String) async throws -> RouteTestResult {
         try await connection.call(.POST, "/v1/routes/\(PercentEncoding.encode(name))/test")
     }
 
@@ -229,7 +230,7 @@ extension HexlistClient {
 
     /// Imports peers.
     /// - Parameter roster: the output of `exportRoster`.
-    public func importRoster(_ roster: [UInt8]) async throws -> RosterImport {
+    public func importRoster(_ roster: [UInt8]) async throws -> RosterImportResult {
         try await connection.call(.POST, "/v1/roster", body: roster, type: LocalAPI.bulkType)
     }
 
@@ -400,25 +401,25 @@ extension HexlistClient {
 
     /// Marks hexes as unread or read.
     /// - Returns: the number of hexes that changed.
-    public func setUnread(_ unread: Bool, _ selection: HexSelection) async throws -> ChangedJSON {
+    public func setUnread(_ unread: Bool, _ selection: HexSelection) async throws -> ChangeCountJSON {
         try await connection.call(
             .PATCH, "/v1/hexes", body: UnreadPatch(hexes: selection, unread: unread).jsonBytes, seconds: Self.changeSeconds)
     }
 
     /// Marks single links as unread or read. A hex whose links are all read becomes read.
     /// - Returns: the number of links that changed.
-    public func setUnread(_ unread: Bool, links: [UnreadPatch.Link]) async throws -> ChangedJSON {
+    public func setUnread(_ unread: Bool, links: [UnreadPatch.Link]) async throws -> ChangeCountJSON {
         try await connection.call(
             .PATCH, "/v1/hexes", body: UnreadPatch(links: links, unread: unread).jsonBytes, seconds: Self.changeSeconds)
     }
 
     /// Deletes hexes. Deletes nothing if one of the given ids does not exist.
-    public func delete(_ selection: HexSelection) async throws -> ChangedJSON {
+    public func delete(_ selection: HexSelection) async throws -> ChangeCountJSON {
         try await connection.call(.POST, "/v1/hexes/delete", body: selection.jsonBytes, seconds: Self.changeSeconds)
     }
 
     /// Moves held hexes to the inbox. Moves nothing if one of the given ids does not exist.
-    public func accept(_ selection: HexSelection) async throws -> ChangedJSON {
+    public func accept(_ selection: HexSelection) async throws -> ChangeCountJSON {
         try await connection.call(.POST, "/v1/hexes/accept", body: selection.jsonBytes, seconds: Self.changeSeconds)
     }
 
@@ -434,8 +435,8 @@ extension HexlistClient {
 
     /// Copies hexes with their links and the hexes inside them to My Hexlist.
     /// - Parameter parent: the hex of My Hexlist that will contain the copies; `nil` for the top level.
-    public func saveMine(_ ids: [Int64], into parent: Int64?) async throws -> SavedHexesJSON {
-        try await connection.call(.POST, "/v1/mine/save", body: MineSaveRequest(ids, into: parent).jsonBytes, seconds: Self.changeSeconds)
+    public func saveMine(_ ids: [Int64], into parent: Int64?) async throws -> MineSaveResult {
+        try await connection.call(.POST, "/v1/mine/save", body: MineCopyRequest(ids, into: parent).jsonBytes, seconds: Self.changeSeconds)
     }
 
     public func editMine(_ id: Int64, _ edit: MineEditRequest) async throws -> HexJSON {
@@ -469,10 +470,10 @@ extension HexlistClient {
     /// - Returns: the hex, with a new id.
     public func restoreMine(_ id: Int64) async throws -> HexJSON { try await connection.call(.POST, "/v1/mine/bin/\(id)/restore") }
 
-    public func emptyBin() async throws -> ChangedJSON { try await connection.call(.DELETE, "/v1/mine/bin") }
+    public func emptyBin() async throws -> ChangeCountJSON { try await connection.call(.DELETE, "/v1/mine/bin") }
 
     /// Returns the number of hexes and links that deleting the selection would remove, without deleting anything.
-    public func deletion(_ selection: HexSelection) async throws -> ChangedJSON {
+    public func deletion(_ selection: HexSelection) async throws -> ChangeCountJSON {
         var query = URLQuery()
         query.add("dryRun", "true")
         return try await connection.call(
@@ -537,14 +538,14 @@ extension HexlistClient {
         public var peers: [String]
         /// Whether to send to all trusted peers.
         public var toAll: Bool
-        public var wait: SendWait
+        public var wait: SendWaitGoal
         /// Maximum time in seconds to wait for the state of delivery that `wait` names.
         public var timeout: Double
         public var key: String?
         public var force: Bool
 
         public init(
-            content: Content, peers: [String], toAll: Bool = false, wait: SendWait = .stored, timeout: Double = 10,
+            content: Content, peers: [String], toAll: Bool = false, wait: SendWaitGoal = .stored, timeout: Double = 10,
             key: String? = nil, force: Bool = false
         ) {
             self.content = content
@@ -610,11 +611,11 @@ extension HexlistClient {
     public func cancel(_ id: Int64) async throws -> OutboxView { try await connection.call(.POST, "/v1/outbox/\(id)/cancel") }
 
     /// Retries the selected outbox rows immediately.
-    public func retry(_ rows: OutboxRows) async throws -> OutboxChange { try await change(rows, "/v1/outbox/retry") }
+    public func retry(_ rows: OutboxRowsRequest) async throws -> OutboxChange { try await change(rows, "/v1/outbox/retry") }
 
-    public func cancel(_ rows: OutboxRows) async throws -> OutboxChange { try await change(rows, "/v1/outbox/cancel") }
+    public func cancel(_ rows: OutboxRowsRequest) async throws -> OutboxChange { try await change(rows, "/v1/outbox/cancel") }
 
-    private func change(_ rows: OutboxRows, _ path: String) async throws -> OutboxChange {
+    private func change(_ rows: OutboxRowsRequest, _ path: String) async throws -> OutboxChange {
         try await connection.call(.POST, path, body: rows.jsonBytes)
     }
 }

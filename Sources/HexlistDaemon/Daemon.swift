@@ -69,12 +69,12 @@ public struct Daemon: Sendable {
         umask(0o077)
         // The private key is in memory: disable core dumps, and access by other processes of this user.
         ProcessMemory.forbidCoreDumps()
-        Descriptors.raise()
+        DescriptorLimit.raise()
         // From here on signals are queued: a SIGTERM that arrives during startup stops the daemon once startup is complete.
         let signals = await UnixSignalsSequence(trapping: .sighup, .sigterm, .sigint)
         var settings = try loader.load()
         settings.node.files.cacheFolder = options.paths.cacheFolder
-        settings.node.localSend?.installedProgram = LocalSendPrograms.installed(environment: options.environment)
+        settings.node.localSend?.installedProgram = InstalledLocalSend.installed(environment: options.environment)
         let logger = Logger(label: "hexlistd") { StderrLogHandler(label: $0, settings: settings.log) }
         for variable in loader.unknownVariables() {
             logger.warning(
@@ -123,7 +123,7 @@ public struct Daemon: Sendable {
         do {
             let rclone = Rclone(settings: settings.services.rclone(options.environment), group: otherLoop)
             let remotes = RcloneServices(rclone: rclone)
-            let guests = GuestSessions(loop: otherLoop)
+            let guests = GuestInvitationRegistry(loop: otherLoop)
             let senders = PlainHTTPSenders(guests: guests, drops: DropTokens(try await store.read { try $0.dropTokens() }))
             let guestPort = GuestConnectionHandover(senders: senders)
             let make: NodeSupervisor.Maker = { [settings] identity, configuration in
@@ -134,7 +134,7 @@ public struct Daemon: Sendable {
             }
             let node = try make(identity, settings.node)
             let startedAt = ContinuousClock.now
-            let machine = MachineID(environment: options.environment)
+            let machine = CopiedStateDetector(environment: options.environment)
             let isForeign = try await machine.isForeign(store)
             if isForeign {
                 logger.warning("this state folder was last used on another machine; see `hexlist status`")
@@ -192,7 +192,7 @@ public struct Daemon: Sendable {
     private static func discovery(_ settings: Settings, _ logger: Logger) -> any PeerDiscovery {
         let others = settings.domains.filter { !Settings.isLocal(domain: $0) }
         let avahi = settings.domains.contains(where: Settings.isLocal) ? AvahiDiscovery(logger: logger) : nil
-        return MachineDiscovery(multicast: avahi, unicast: UnicastDiscovery(domains: others))
+        return CombinedDiscovery(multicast: avahi, unicast: UnicastDiscovery(domains: others))
     }
 
     /// Starts the node. If its port is in use, the error names the program that uses the port.

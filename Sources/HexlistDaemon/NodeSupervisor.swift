@@ -13,7 +13,7 @@ actor NodeSupervisor {
     private let running: Mutex<Node>
     private let foreign: Mutex<Bool>
     private let stateFolder: String
-    private let machine: MachineID
+    private let machine: CopiedStateDetector
     private let logger: Logger
     private let make: Maker
     private var rotation: Task<Void, any Error>?
@@ -21,7 +21,7 @@ actor NodeSupervisor {
     /// The error because of which the node could not be started again after a rotation of the identity; `nil` if there was none.
     private(set) var failure: HexlistError?
 
-    init(node: Node, stateFolder: String, machine: MachineID, isForeign: Bool, logger: Logger, make: @escaping Maker) {
+    init(node: Node, stateFolder: String, machine: CopiedStateDetector, isForeign: Bool, logger: Logger, make: @escaping Maker) {
         running = Mutex(node)
         foreign = Mutex(isForeign)
         self.stateFolder = stateFolder

@@ -44,11 +44,11 @@ extension Courier {
 
 /// The reason why a courier with rows in flight sends nothing.
 public struct CourierWait: Sendable, Equatable {
-    public var reason: OutboxWait
+    public var reason: OutboxWaitReason
     /// The instant of the next attempt, if it is known.
     public var until: ContinuousClock.Instant?
 
-    public init(_ reason: OutboxWait, until: ContinuousClock.Instant? = nil) {
+    public init(_ reason: OutboxWaitReason, until: ContinuousClock.Instant? = nil) {
         self.reason = reason
         self.until = until
     }

@@ -28,7 +28,7 @@ extension DeliveryScheduler {
     /// Writes results to the store.
     /// - Parameter counted: whether the results come from `PeerDelivery.settled`. `PeerDelivery.written` is then called after the write,
     ///   because the outbox must not be read again from the start before it.
-    func write(_ results: [RowResult], for link: DeliveryLink, counted: Bool, _ host: isolated some DeliveryHost) {
+    func write(_ results: [RowResult], for link: PeerDeliveryContext, counted: Bool, _ host: isolated some DeliveryHost) {
         let peer = link.peer
         let now = clocks.milliseconds
         let next = link.delivery.pausedUntil.map { now + ($0 - clocks.now).milliseconds }
@@ -38,7 +38,7 @@ extension DeliveryScheduler {
         var isAwaited = sends.followsStore || isTemporaryRefusal
         if sends.followsReceipts {
             let receipts = results.filter(\.result.isReceipt)
-            sends.received(OutboxMove.of(receipts, peer: peer))
+            sends.received(OutboxStateChange.of(receipts, peer: peer))
             if results.contains(where: { !$0.result.isReceipt && $0.result.state != nil }) { isAwaited = true }
         }
         host.outbox.settle(results, of: peer, next: next, at: now, isAwaited: isAwaited) { [host] result in
@@ -67,7 +67,7 @@ extension DeliveryScheduler {
 
     /// Removes the state of a peer without a courier if the store has no queued rows for it. Called if there may have been rows when the
     /// last courier ended.
-    private func checkForRows(_ link: DeliveryLink, _ host: isolated some DeliveryHost) {
+    private func checkForRows(_ link: PeerDeliveryContext, _ host: isolated some DeliveryHost) {
         let peer = link.peer
         let revision = link.delivery.queueRevision
         host.outbox.nextBatch(for: peer, after: 0, limit: 1, maxBytes: 1, longest: .max) { [host] result in
@@ -160,15 +160,16 @@ extension DeliveryScheduler {
     /// - Parameters:
     ///   - end: the reason of the failure; `nil` if the outbox could not be read or written.
     ///   - blamed: the first row in flight, to which the failure is attributed; `nil` if there is none.
-    func transferFailed(_ link: DeliveryLink, end: CourierEnd?, blamed: Int64? = nil, _ host: isolated some DeliveryHost) {
+    func transferFailed(_ link: PeerDeliveryContext, end: CourierEnd?, blamed: Int64? = nil, _ host: isolated some DeliveryHost) {
         var random = SystemRandomNumberGenerator()
         let isConflict = end?.cause == .conflict
         // The pause after an identity conflict is fixed. Its length does not depend on the number of failures.
         if !isConflict { link.transferFailures += 1 }
         let pause =
             isConflict
-            ? DeliveryLink.conflictPause
-            : DeliveryLink.backoff.jitteredPause(after: link.transferFailures, shortest: DeliveryLink.shortestPause, using: &random)
+            ? PeerDeliveryContext.conflictPause
+            : PeerDeliveryContext.backoff.jitteredPause(
+                after: link.transferFailures, shortest: PeerDeliveryContext.shortestPause, using: &random)
         let until = clocks.now + pause
         link.delivery.pause(until: until)
         resume(link, at: link.delivery.pausedUntil ?? until, host)
@@ -187,18 +188,18 @@ extension DeliveryScheduler {
         }
     }
 
-    private func resumeAfterPause(_ link: DeliveryLink, now: ContinuousClock.Instant, _ host: isolated some DeliveryHost) {
+    private func resumeAfterPause(_ link: PeerDeliveryContext, now: ContinuousClock.Instant, _ host: isolated some DeliveryHost) {
         if let until = link.delivery.pausedUntil, until > now { resume(link, at: until, host) }
     }
 
     /// Releases the peer's slot, and resumes sending to the peer at `instant`.
-    private func resume(_ link: DeliveryLink, at instant: ContinuousClock.Instant, _ host: isolated some DeliveryHost) {
+    private func resume(_ link: PeerDeliveryContext, at instant: ContinuousClock.Instant, _ host: isolated some DeliveryHost) {
         releaseSlot(link, host)
         scheduleKick(link, at: instant, host)
     }
 
     /// Calls `kick` at an instant. If the pause was extended meanwhile, at the end of the pause.
-    private func scheduleKick(_ link: DeliveryLink, at instant: ContinuousClock.Instant, _ host: isolated some DeliveryHost) {
+    private func scheduleKick(_ link: PeerDeliveryContext, at instant: ContinuousClock.Instant, _ host: isolated some DeliveryHost) {
         link.resumption.set(instant, host) { [peer = link.peer] host in
             guard let link = host.deliveries.links[peer] else { return }
             if let until = link.delivery.pausedUntil, until > host.deliveries.clocks.now {

@@ -11,7 +11,7 @@ extension DeliveryScheduler {
 
     /// Sends rows up to the courier's capacity, and reads more rows from the store. Requests a slot if rows are to be sent; otherwise
     /// releases the slot.
-    func pump(_ link: DeliveryLink, _ host: isolated some DeliveryHost) {
+    func pump(_ link: PeerDeliveryContext, _ host: isolated some DeliveryHost) {
         guard !host.isStopping, let courier = link.courier, courier.isOpen else { return }
         let now = clocks.now
         guard link.delivery.hasWork, !link.delivery.isPaused(now: now), !isHeld(link.peer, host), !host.isUndecided(link.peer) else {
@@ -35,14 +35,14 @@ extension DeliveryScheduler {
     }
 
     /// Whether other peers wait for a slot, and this peer was sent a full window of bytes in its slot.
-    private func hasUsedSlot(_ link: DeliveryLink) -> Bool {
+    private func hasUsedSlot(_ link: PeerDeliveryContext) -> Bool {
         slots.hasSlot(link.peer) && slots.othersWait && link.delivery.bytesThisSlot >= ProtocolLimits.windowBytes
     }
 
     /// Sends rows that fit into the courier's capacity, as one batch.
     /// - Returns: whether the courier may have capacity for more.
     private func sendBatch(
-        _ link: DeliveryLink, over courier: any Courier, now: ContinuousClock.Instant, _ host: isolated some DeliveryHost
+        _ link: PeerDeliveryContext, over courier: any Courier, now: ContinuousClock.Instant, _ host: isolated some DeliveryHost
     ) -> Bool {
         var capacity = courier.capacity(of: window)
         var batch: [OutgoingHex] = []
@@ -69,7 +69,7 @@ extension DeliveryScheduler {
     }
 
     /// Reads a batch of rows from the store, and passes it to the delivery.
-    private func load(_ link: DeliveryLink, after: Int64, epoch: Int, _ host: isolated some DeliveryHost) {
+    private func load(_ link: PeerDeliveryContext, after: Int64, epoch: Int, _ host: isolated some DeliveryHost) {
         let peer = link.peer
         let longest = max(0, link.delivery.frameLimit < ProtocolLimits.trustedFrameBytes ? link.delivery.longestBody : .max)
         host.outbox.nextBatch(
@@ -93,7 +93,7 @@ extension DeliveryScheduler {
     // MARK: Slots
 
     /// Gives up the peer's slot, or its position in the queue for one.
-    func releaseSlot(_ link: DeliveryLink, _ host: isolated some DeliveryHost) {
+    func releaseSlot(_ link: PeerDeliveryContext, _ host: isolated some DeliveryHost) {
         guard slots.hasSlot(link.peer) || slots.isWaiting(link.peer) else { return }
         if slots.release(link.peer) != nil { wakeNext(host) }
     }

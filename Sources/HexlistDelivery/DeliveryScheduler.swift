@@ -9,7 +9,7 @@ public import NIOCore
 /// Every member is used on the event loop of the host only.
 public final class DeliveryScheduler {
     /// The state of each peer that has a courier or may have rows to send.
-    var links: [PeerID: DeliveryLink] = [:]
+    var links: [PeerID: PeerDeliveryContext] = [:]
     /// The callers that wait for results of rows.
     public var sends = SendTracker()
     var slots: SendSlots
@@ -31,15 +31,15 @@ public final class DeliveryScheduler {
         slotTimer = DeadlineTimer(on: eventLoop, clocks)
     }
 
-    func link(to peer: PeerID) -> DeliveryLink {
+    func link(to peer: PeerID) -> PeerDeliveryContext {
         if let link = links[peer] { return link }
-        let link = DeliveryLink(peer: peer, on: eventLoop, clocks)
+        let link = PeerDeliveryContext(peer: peer, on: eventLoop, clocks)
         links[peer] = link
         return link
     }
 
     /// Removes the state of a peer that has no courier, no queued rows and no rows in flight.
-    func removeIfIdle(_ link: DeliveryLink, _ host: isolated some DeliveryHost) {
+    func removeIfIdle(_ link: PeerDeliveryContext, _ host: isolated some DeliveryHost) {
         guard link.couriers.isEmpty, !link.endedWithRows, !link.delivery.hasKnownRows, link.delivery.isIdle, !link.isReaching,
             !link.delivery.isPaused(now: clocks.now)
         else { return }
@@ -49,7 +49,7 @@ public final class DeliveryScheduler {
     }
 
     /// Whether there may be queued rows for the peer.
-    func mayHaveRows(_ link: DeliveryLink, _ host: isolated some DeliveryHost) -> Bool {
+    func mayHaveRows(_ link: PeerDeliveryContext, _ host: isolated some DeliveryHost) -> Bool {
         link.delivery.hasWork && (link.delivery.hasKnownRows || host.hadRows(for: link.peer))
     }
 
@@ -95,7 +95,7 @@ public final class DeliveryScheduler {
     }
 
     /// Continues sending: sends the peer's queued rows over its courier, or dials the peer if it is online.
-    func kick(_ link: DeliveryLink, _ host: isolated some DeliveryHost) {
+    func kick(_ link: PeerDeliveryContext, _ host: isolated some DeliveryHost) {
         guard !host.isStopping else { return }
         if link.courier != nil { return pump(link, host) }
         let peer = link.peer
@@ -150,7 +150,7 @@ public final class DeliveryScheduler {
     }
 
     /// Handles rows that the user cancelled. Rows in flight are withdrawn from their courier, if possible.
-    public func cancelled(_ moves: [OutboxMove]) {
+    public func cancelled(_ moves: [OutboxStateChange]) {
         for peer in Set(moves.map(\.peer)) { links[peer]?.delivery.rowsChanged() }
         for move in moves {
             for courier in links[move.peer]?.couriers ?? [] {
@@ -163,7 +163,7 @@ public final class DeliveryScheduler {
 
     /// Handles rows that the user queued again. Ends the pauses of their peers.
     /// - Parameter peers: the peers of these rows, and of other queued rows that the user wants to be sent now.
-    public func retried(_ moves: [OutboxMove], of peers: Set<PeerID>, _ host: isolated some DeliveryHost) {
+    public func retried(_ moves: [OutboxStateChange], of peers: Set<PeerID>, _ host: isolated some DeliveryHost) {
         sends.moved(moves)
         retryNow(peers, host)
     }
@@ -185,7 +185,7 @@ public final class DeliveryScheduler {
     /// - Parameter bytes: the size of the row's body.
     public func wait(
         of peer: PeerID, bytes: Int, _ host: isolated some DeliveryHost
-    ) -> (reason: OutboxWait, until: ContinuousClock.Instant?) {
+    ) -> (reason: OutboxWaitReason, until: ContinuousClock.Instant?) {
         guard !isHeld(peer, host) else { return (.conflict, nil) }
         let link = links[peer]
         // A peer that is away is reported as away, even during a pause: the pause ends when the peer is back.

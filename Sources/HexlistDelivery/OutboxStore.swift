@@ -21,7 +21,7 @@ public protocol OutboxStore: Sendable {
     ///   - completion: called with the rows whose state changed. If the write fails, no row has changed.
     func settle(
         _ results: [RowResult], of peer: PeerID, next: Int64?, at now: Int64, isAwaited: Bool,
-        completion: @escaping @Sendable (Result<[OutboxMove], any Error>) -> Void)
+        completion: @escaping @Sendable (Result<[OutboxStateChange], any Error>) -> Void)
 
     /// Records a failed attempt to send a row.
     /// - Parameters:
@@ -32,13 +32,13 @@ public protocol OutboxStore: Sendable {
     ///   - completion: called with the rows whose state changed. If the write fails, no row has changed.
     func transferFailed(
         to peer: PeerID, blaming row: Int64?, counts: Bool, next: Int64, error: String, at now: Int64,
-        completion: @escaping @Sendable (Result<[OutboxMove], any Error>) -> Void)
+        completion: @escaping @Sendable (Result<[OutboxStateChange], any Error>) -> Void)
 
     /// Rejects the oldest queued rows of a peer.
     /// - Parameter completion: called with the rejected rows. If their number is `rejectLimit`, more rows may be queued.
     func rejectQueued(
         of peer: PeerID, code: String, message: String, at now: Int64,
-        completion: @escaping @Sendable (Result<[OutboxMove], any Error>) -> Void)
+        completion: @escaping @Sendable (Result<[OutboxStateChange], any Error>) -> Void)
 
     /// Maximum number of rows that one call of `rejectQueued` rejects.
     var rejectLimit: Int { get }

@@ -25,7 +25,7 @@ public struct SendTracker {
     public mutating func stopWaiting(_ wakeup: Wakeup) { waitingForCapacity[ObjectIdentifier(wakeup)] = nil }
 
     /// Handles changes of the states of rows after their commit.
-    public mutating func moved(_ moves: [OutboxMove]) {
+    public mutating func moved(_ moves: [OutboxStateChange]) {
         guard !moves.isEmpty else { return }
         for send in sends.values { send.moved(moves) }
         if moves.contains(where: { $0.to != .queued }) { capacityFreed() }
@@ -33,7 +33,7 @@ public struct SendTracker {
 
     /// Handles receipts that are not durable yet. Callers that wait for a single hex are notified immediately. If a crash loses the
     /// receipt, the hex is sent again, and the peer answers `duplicate`.
-    func received(_ receipts: [OutboxMove]) {
+    func received(_ receipts: [OutboxStateChange]) {
         for send in sends.values { send.received(receipts) }
     }
 

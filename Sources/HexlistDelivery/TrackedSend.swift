@@ -2,7 +2,7 @@ public import HexlistEventLoop
 public import HexlistModel
 
 /// The number of rows of a send in each state.
-public struct BulkCounts: Sendable, Equatable {
+public struct SendCounts: Sendable, Equatable {
     public var stored = 0
     public var held = 0
     public var rejected = 0
@@ -48,7 +48,7 @@ public final class TrackedSend: @unchecked Sendable {
     let kind: Kind
     private let onChange: @Sendable () -> Void
     public private(set) var rows = RowSet()
-    public private(set) var counts = BulkCounts()
+    public private(set) var counts = SendCounts()
     /// The number of rows of each peer that are still queued. Peers without any have no entry.
     public private(set) var pending: [PeerID: Int] = [:]
     /// The rows of a single hex that were delivered, with their states.
@@ -56,7 +56,7 @@ public final class TrackedSend: @unchecked Sendable {
     /// The failed rows of a stream that were not reported yet.
     private var failures: [Int64] = []
     /// The rows of a stream that were not reported yet, with their line numbers in the input. Empty for a single hex.
-    private var lines: UnreportedRows
+    private var lines: RowLineNumbers
     /// The instant of the last progress: a change of a row's state, or an accepted row.
     public private(set) var lastProgress: ContinuousClock.Instant
     private let clocks: Clocks
@@ -68,7 +68,7 @@ public final class TrackedSend: @unchecked Sendable {
         self.clocks = clocks
         lastProgress = clocks.now
         self.onChange = onChange
-        lines = UnreportedRows(rowsPerLine: peers.count)
+        lines = RowLineNumbers(rowsPerLine: peers.count)
     }
 
     /// The size of a single hex; `nil` for a stream.
@@ -97,7 +97,7 @@ public final class TrackedSend: @unchecked Sendable {
     }
 
     /// Updates the states of rows after a commit. Rows of other sends are ignored.
-    func moved(_ moves: [OutboxMove]) {
+    func moved(_ moves: [OutboxStateChange]) {
         var isOwn = false
         for move in moves {
             let own = rows.count(in: move.ids) - (delivered.isEmpty ? 0 : move.ids.count { delivered[$0] != nil })
@@ -117,7 +117,7 @@ public final class TrackedSend: @unchecked Sendable {
     }
 
     /// Updates the states of rows after receipts that are not durable yet.
-    func received(_ receipts: [OutboxMove]) {
+    func received(_ receipts: [OutboxStateChange]) {
         if followsReceipts { moved(receipts) }
     }
 
@@ -150,6 +150,6 @@ public final class TrackedSend: @unchecked Sendable {
     /// - Returns: the line numbers of these rows.
     public func markReported(_ count: Int) -> [Int] { lines.markReported(count) }
 
-    /// The line number of a row in the stream; `nil` if an earlier send queued the row, or if `UnreportedRows.runLimit` was reached.
+    /// The line number of a row in the stream; `nil` if an earlier send queued the row, or if `RowLineNumbers.runLimit` was reached.
     public func line(of row: Int64) -> Int? { lines.line(of: row) }
 }

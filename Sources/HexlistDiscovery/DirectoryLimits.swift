@@ -38,7 +38,7 @@ public struct DirectoryLimits: Sendable {
 }
 
 /// Intervals and timeouts of a peer directory.
-enum DirectoryTimes {
+enum DirectoryIntervals {
     /// Interval between periodic probes of a verified peer without a session. With many such peers it grows to `reverifyPerPeer` times
     /// their number.
     static let reverify: Duration = .seconds(60)

@@ -229,7 +229,7 @@ struct DirectoryRecord: Sendable {
 
         static func == (left: AnnouncedPeer, right: AnnouncedPeer) -> Bool {
             left.endpoint == right.endpoint && left.refusal == right.refusal && left.peer == right.peer && left.boot == right.boot
-                && PeerText.areEqual(left.version, right.version)
+                && PeerTextComparison.areEqual(left.version, right.version)
         }
     }
 
@@ -267,20 +267,20 @@ struct ProbeSchedule: Sendable {
     /// Whether to repeat the running probe immediately if it fails, for example because a new announcement arrived meanwhile.
     var again = false
     /// Token balance of the probes that announcements of the peer may cause.
-    var allowance = DirectoryTimes.announcedProbes
+    var allowance = DirectoryIntervals.announcedProbes
     var allowanceAt: ContinuousClock.Instant?
 
     /// Consumes a token. The balance may become negative, but has a lower bound, so that endless announcements delay the next probe by 20 s
     /// at most.
-    mutating func spend() { allowance = max(allowance - 1, -DirectoryTimes.announcedProbes) }
+    mutating func spend() { allowance = max(allowance - 1, -DirectoryIntervals.announcedProbes) }
 
     /// Adds the tokens earned since the last call, and returns the time when a token is available.
     mutating func announcedInstant(now: ContinuousClock.Instant) -> ContinuousClock.Instant {
         if let allowanceAt {
-            let earned = (now - allowanceAt) / DirectoryTimes.announcedProbe
-            allowance = min(DirectoryTimes.announcedProbes, allowance + earned)
+            let earned = (now - allowanceAt) / DirectoryIntervals.announcedProbe
+            allowance = min(DirectoryIntervals.announcedProbes, allowance + earned)
         }
         allowanceAt = now
-        return allowance >= 1 ? now : now + DirectoryTimes.announcedProbe * (1 - allowance)
+        return allowance >= 1 ? now : now + DirectoryIntervals.announcedProbe * (1 - allowance)
     }
 }

@@ -81,7 +81,7 @@ extension PeerDirectory {
     /// Schedules the removal of an unverified peer that is no longer announced.
     private mutating func forgetSoon(_ id: PeerID) {
         guard peers[id]?.forgetAt == nil, peers[id]?.hasStaticEndpoint == false else { return }
-        let forgetAt = now + DirectoryTimes.forget
+        let forgetAt = now + DirectoryIntervals.forget
         peers[id]?.forgetAt = forgetAt
         timers.insert(Deadline(at: forgetAt, timer: .forget(id)))
         cancel(.peer(id))

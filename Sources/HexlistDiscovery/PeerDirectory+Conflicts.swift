@@ -10,7 +10,7 @@ extension PeerDirectory {
     /// - Parameter boots: the boot nonces that were just proved.
     mutating func conflictDetected(_ id: PeerID, by boots: [BootNonce]) {
         guard let peer = peers[id] else { return }
-        var conflict = peer.conflict ?? IdentityConflict(checkAt: now + DirectoryTimes.conflictCheck)
+        var conflict = peer.conflict ?? IdentityConflict(checkAt: now + DirectoryIntervals.conflictCheck)
         for boot in boots { conflict.recordProof(boot, at: now) }
         peers[id]?.conflict = conflict
         touchedPeers.insert(id)
@@ -20,12 +20,12 @@ extension PeerDirectory {
     }
 
     /// Probes all announced processes of an identity in conflict again. Ends the conflict if at most one process has proved the identity
-    /// within `DirectoryTimes.conflict`.
+    /// within `DirectoryIntervals.conflict`.
     mutating func checkConflict(of id: PeerID) {
         guard var conflict = peers[id]?.conflict else { return }
-        conflict.forget(before: now - DirectoryTimes.conflict)
+        conflict.forget(before: now - DirectoryIntervals.conflict)
         guard conflict.starts.count > 1 else { return conflictEnded(id) }
-        conflict.checkAt = now + DirectoryTimes.conflictCheck
+        conflict.checkAt = now + DirectoryIntervals.conflictCheck
         peers[id]?.conflict = conflict
         timers.insert(Deadline(at: conflict.checkAt, timer: .conflict(id)))
         checkStartsAnew(of: id)
@@ -48,7 +48,7 @@ extension PeerDirectory {
     mutating func ownConflictDetected(by boot: BootNonce?) {
         guard boot != self.boot else { return }
         let isNew = ownConflict == nil
-        var conflict = ownConflict ?? IdentityConflict(checkAt: now + DirectoryTimes.conflictCheck)
+        var conflict = ownConflict ?? IdentityConflict(checkAt: now + DirectoryIntervals.conflictCheck)
         conflict.recordProof(boot ?? Self.unknownStart, at: now)
         ownConflict = conflict
         touchedRecords.formUnion(ownRecords)
@@ -60,13 +60,13 @@ extension PeerDirectory {
     mutating func checkOwnConflict() {
         guard var conflict = ownConflict else { return }
         touchedRecords.formUnion(ownRecords)
-        conflict.forget(before: now - DirectoryTimes.conflict)
+        conflict.forget(before: now - DirectoryIntervals.conflict)
         guard !conflict.starts.isEmpty else {
             ownConflict = nil
             outputs.append(.changed(.conflictEnded(own)))
             return
         }
-        conflict.checkAt = now + DirectoryTimes.conflictCheck
+        conflict.checkAt = now + DirectoryIntervals.conflictCheck
         ownConflict = conflict
         timers.insert(Deadline(at: conflict.checkAt, timer: .ownConflict))
         for boot in Set(ownRecords.compactMap { records[$0]?.claim?.boot }) where boot != self.boot {

@@ -154,7 +154,7 @@ extension PeerDirectory {
         // Selects the announcement that the peer's own row represents: one with the peer's current name, at the address that answered last,
         // or the first one if none answered. The others are duplicates.
         let instance = peer.name.map { PeerName.instance(displayName: $0, peer: peer.id) }
-        let named = fitting.filter { PeerText.areEqual($0.key.name, instance) }
+        let named = fitting.filter { PeerTextComparison.areEqual($0.key.name, instance) }
         let main = (named.isEmpty ? fitting : named).reduce(named.first ?? fitting.first) { best, record in
             guard let answer = answered(peer, record) else { return best }
             guard let before = best.flatMap({ answered(peer, $0) }) else { return record }

@@ -10,8 +10,8 @@ extension PeerDirectory {
         guard let lastSeen = peers[id]?.lastSeen, let schedule = schedules[.peer(id)], let askedAt = schedule.askedAt,
             schedule.nextAt != nil || schedule.running != nil || queue.contains(.peer(id))
         else { return nil }
-        let pause = max(DirectoryTimes.missingProbe.lowerBound, (askedAt - lastSeen) / DirectoryTimes.missingProbeShare)
-        return pause < DirectoryTimes.backoff.longest ? askedAt + pause : nil
+        let pause = max(DirectoryIntervals.missingProbe.lowerBound, (askedAt - lastSeen) / DirectoryIntervals.missingProbeShare)
+        return pause < DirectoryIntervals.backoff.longest ? askedAt + pause : nil
     }
 
     private func nextMissingPeer(among isCurrent: (PeerID) -> Bool = { _ in true }) -> (at: Instant, peer: PeerID)? {
@@ -26,7 +26,7 @@ extension PeerDirectory {
     /// Schedules the timer for the next extra probe, which all missing peers share. A timer that already fires within the longest interval
     /// is kept.
     mutating func scheduleMissingProbe() {
-        let bounds = DirectoryTimes.missingProbe
+        let bounds = DirectoryIntervals.missingProbe
         if let planned = nextMissingProbeAt, planned <= now + bounds.upperBound { return }
         nextMissingProbeAt = nil
         guard let next = nextMissingPeer() else { return }

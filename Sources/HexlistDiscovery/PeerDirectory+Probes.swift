@@ -117,7 +117,7 @@ extension PeerDirectory {
             }
             lastProbe += 1
             let probe = ProbeID(number: lastProbe)
-            let deadline = now + DirectoryTimes.probe
+            let deadline = now + DirectoryIntervals.probe
             running[probe] = RunningProbe(
                 target: target, endpoints: endpoints, deadline: deadline, start: target.expected.flatMap { peers[$0]?.boot })
             timers.insert(Deadline(at: deadline, timer: .probeTimeout(probe)))
@@ -300,7 +300,7 @@ extension PeerDirectory {
         case .address(let address):
             guard addresses[address] != nil else { return }
             addresses[address]?.failure = failure
-            reschedule(target, at: again ? now : now + DirectoryTimes.backoff.pause(after: failures), as: .routine)
+            reschedule(target, at: again ? now : now + DirectoryIntervals.backoff.pause(after: failures), as: .routine)
         }
     }
 
@@ -315,7 +315,7 @@ extension PeerDirectory {
             reschedule(.peer(id), at: nextAt ?? now, as: peer.trust == .trusted ? .trusted : .lost)
         case .verified where peer.failure == nil && failure != .refused && !isWithdrawn:
             peers[id]?.failure = failure
-            reschedule(.peer(id), at: now + DirectoryTimes.recheck, as: peer.trust == .trusted ? .trusted : .lost)
+            reschedule(.peer(id), at: now + DirectoryIntervals.recheck, as: peer.trust == .trusted ? .trusted : .lost)
         case .verified:
             markAway(id, failure.absence)
         case .unproven, .away:
@@ -323,7 +323,7 @@ extension PeerDirectory {
             if peer.isAway, peer.presence != .away(.saidShutdown) { peers[id]?.presence = .away(failure.absence) }
             if failure != .noAnswer { missingPeerReturned(id) }
             if nextAt != nil || isWorthRetrying(peer, failures: failures) {
-                reschedule(.peer(id), at: nextAt ?? now + DirectoryTimes.backoff.pause(after: failures), as: retryUrgency(peer))
+                reschedule(.peer(id), at: nextAt ?? now + DirectoryIntervals.backoff.pause(after: failures), as: retryUrgency(peer))
             }
         }
     }
@@ -333,7 +333,7 @@ extension PeerDirectory {
     func isWorthRetrying(_ peer: DirectoryPeer, failures: Int) -> Bool {
         guard !endpoints(of: peer.id).isEmpty else { return false }
         guard peer.records.isEmpty, !peer.hasStaticEndpoint, peer.trust != .trusted else { return true }
-        return peer.isProven && failures < DirectoryTimes.strangerPatience
+        return peer.isProven && failures < DirectoryIntervals.strangerPatience
     }
 
     func retryUrgency(_ peer: DirectoryPeer) -> ProbeQueue.Urgency {

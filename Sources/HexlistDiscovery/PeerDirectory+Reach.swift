@@ -58,6 +58,6 @@ extension PeerDirectory {
 
     mutating func reachFailed(_ id: PeerID, failures: Int) {
         guard let peer = peers[id], needsReach(peer), failures < Self.attempts else { return }
-        reschedule(.reach(id), at: now + DirectoryTimes.backoff.pause(after: failures), as: .retry)
+        reschedule(.reach(id), at: now + DirectoryIntervals.backoff.pause(after: failures), as: .retry)
     }
 }

@@ -91,7 +91,7 @@ extension PeerDirectory {
         // Counts the reason for the absence as the first failure, so that the following probes use the back-off.
         schedules[.peer(id), default: ProbeSchedule()].failures = 1
         if isWorthRetrying(peer, failures: 1) {
-            reschedule(.peer(id), at: now + DirectoryTimes.backoff.pause(after: 1), as: retryUrgency(peer))
+            reschedule(.peer(id), at: now + DirectoryIntervals.backoff.pause(after: 1), as: retryUrgency(peer))
         } else {
             cancel(.peer(id))
         }
@@ -100,7 +100,7 @@ extension PeerDirectory {
     /// The interval of periodic probes of verified peers without a session. It grows with the number of these peers, so that their probes
     /// stay within the rate limit. Up to 10 %, chosen at random, are added to spread the probes.
     mutating func reverifyInterval() -> Duration {
-        let interval = max(DirectoryTimes.reverify, DirectoryTimes.reverifyPerPeer * unattended.count)
+        let interval = max(DirectoryIntervals.reverify, DirectoryIntervals.reverifyPerPeer * unattended.count)
         return interval + interval / 10_000 * randomNumber(below: 1_000)
     }
 

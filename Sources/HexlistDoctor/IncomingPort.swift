@@ -2,9 +2,9 @@ internal import HexlistAPI
 
 /// A port of this machine that others have to reach.
 struct IncomingPort: Equatable, Sendable {
-    enum Carrier: String, Sendable { case tcp, udp }
+    enum TransportProtocol: String, Sendable { case tcp, udp }
 
-    var carrier: Carrier
+    var carrier: TransportProtocol
     /// The port's number, 1 … 65535.
     var number: Int
 

@@ -20,8 +20,8 @@ public struct LocalDoctor: Sendable {
     ///   - usesMulticast: whether multicast DNS is needed.
     /// - Returns: all steps. Each step comes after those it depends on; the steps of a peer come last.
     public func report(daemon: DoctorStep, steps: [DoctorStep], port: Int?, usesMulticast: Bool) async -> DoctorReport {
-        var local = [daemon, LocalSteps.clock()]
-        if usesMulticast { local += [LocalSteps.bus(variables["DBUS_SYSTEM_BUS_ADDRESS"]), LocalSteps.avahi()] }
+        var local = [daemon, LocalChecks.clock()]
+        if usesMulticast { local += [LocalChecks.bus(variables["DBUS_SYSTEM_BUS_ADDRESS"]), LocalChecks.avahi()] }
         let needed = IncomingPort.needed(port ?? ProtocolLimits.defaultPort, usesMulticast: usesMulticast)
         let firewall = await Firewall.inForce(variables).step(needed: needed, unseen: needed.filter { !$0.isSeen(steps) })
         let isOfPeer = { (step: DoctorStep) in step.step == "peer" || step.step.hasPrefix("peer.") }

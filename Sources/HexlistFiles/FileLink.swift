@@ -90,5 +90,5 @@ public struct FileLink: Sendable, CustomStringConvertible {
 }
 
 extension FileLink: Equatable {
-    public static func == (left: FileLink, right: FileLink) -> Bool { PeerText.areEqual(left.description, right.description) }
+    public static func == (left: FileLink, right: FileLink) -> Bool { PeerTextComparison.areEqual(left.description, right.description) }
 }

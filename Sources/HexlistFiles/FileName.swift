@@ -133,5 +133,5 @@ public struct FileName: Sendable, CustomStringConvertible {
 }
 
 extension FileName: Equatable {
-    public static func == (left: FileName, right: FileName) -> Bool { PeerText.areEqual(left.description, right.description) }
+    public static func == (left: FileName, right: FileName) -> Bool { PeerTextComparison.areEqual(left.description, right.description) }
 }

@@ -17,7 +17,7 @@ public enum FileRequestTarget: Sendable, CustomStringConvertible {
         case content
         /// A page of a folder's listing. The response for a file is 404. `after` is the `next` of the previous page; `nil` for the first
         /// page.
-        case list(FileOrder, after: String?)
+        case list(FolderSortOrder, after: String?)
         /// The metadata of the file or folder itself, as a list with one entry.
         case about
     }
@@ -57,9 +57,9 @@ public enum FileRequestTarget: Sendable, CustomStringConvertible {
     private static func entryQuery(_ query: some Collection<UInt8>) -> EntryQuery? {
         if query.elementsEqual("about".utf8) { return .about }
         var parts = query.split(separator: UInt8(ascii: "&"), maxSplits: 1, omittingEmptySubsequences: false)[...]
-        var (order, after): (FileOrder, String?) = (.name, nil)
+        var (order, after): (FolderSortOrder, String?) = (.name, nil)
         if let first = parts.first, let word = rest(of: first, behind: "sort=") {
-            guard let known = FileOrder.allCases.first(where: { $0.rawValue.utf8.elementsEqual(word) }) else { return nil }
+            guard let known = FolderSortOrder.allCases.first(where: { $0.rawValue.utf8.elementsEqual(word) }) else { return nil }
             order = known
             parts = parts.dropFirst()
         }
@@ -104,6 +104,6 @@ extension FileRequestTarget.EntryQuery {
 
 extension FileRequestTarget: Equatable {
     public static func == (left: FileRequestTarget, right: FileRequestTarget) -> Bool {
-        PeerText.areEqual(left.description, right.description)
+        PeerTextComparison.areEqual(left.description, right.description)
     }
 }

@@ -15,7 +15,7 @@ public struct FolderCursor: Comparable {
     }
 
     /// Parses a cursor; `nil` if it is invalid for the order.
-    init?(_ cursor: String, _ order: FileOrder) {
+    init?(_ cursor: String, _ order: FolderSortOrder) {
         guard order != .name else {
             guard SharePath.isName(cursor) else { return nil }
             self.init(name: Array(cursor.utf8))
@@ -31,9 +31,9 @@ public struct FolderCursor: Comparable {
     }
 
     /// Whether a text is a valid cursor for the order.
-    public static func isCursor(_ text: String, _ order: FileOrder) -> Bool { FolderCursor(text, order) != nil }
+    public static func isCursor(_ text: String, _ order: FolderSortOrder) -> Bool { FolderCursor(text, order) != nil }
 
-    func text(_ order: FileOrder) -> String {
+    func text(_ order: FolderSortOrder) -> String {
         let name = String(decoding: name, as: UTF8.self)
         return order == .name ? name : "\(number):\(name)"
     }
@@ -44,7 +44,7 @@ public struct FolderCursor: Comparable {
 }
 
 /// Finds the first `limit` entries after a cursor in a sequence of any length. Memory is O(2·limit).
-struct SmallestEntries {
+struct FirstEntries {
     private let limit: Int
     private let after: FolderCursor?
     private var entries: [FolderCursor] = []

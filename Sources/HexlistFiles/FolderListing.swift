@@ -35,7 +35,7 @@ public struct FolderListing: Sendable, JSONEncodable {
         }
     }
 
-    fileprivate static func number(_ entry: Entry, _ order: FileOrder) -> Int64 {
+    fileprivate static func number(_ entry: Entry, _ order: FolderSortOrder) -> Int64 {
         switch order {
         case .name: 0
         case .size: entry.size ?? -1
@@ -72,7 +72,7 @@ public struct FolderListing: Sendable, JSONEncodable {
     /// Returns `nil` if the page is not JSON, has no array `entries`, or exceeds the limits, or if its `next` does not come after the
     /// requested cursor.
     /// - Parameter cursor: the cursor of the request; `nil` for the first page.
-    public init?(jsonBytes: [UInt8], by order: FileOrder = .name, after cursor: String?) {
+    public init?(jsonBytes: [UInt8], by order: FolderSortOrder = .name, after cursor: String?) {
         guard jsonBytes.count <= Self.maximumBytes, let json = try? JSONValue(parsing: jsonBytes), let object = try? JSONObject(json),
             let elements = object["entries"]?.elements, elements.count <= Self.maximumEntries
         else { return nil }
@@ -90,14 +90,14 @@ public struct FolderListing: Sendable, JSONEncodable {
 
     /// Shortens the page to `limit` entries, but at least one, and sets `next`.
     /// - Parameter order: the order of the page's entries.
-    public mutating func cut(to limit: Int, by order: FileOrder) {
+    public mutating func cut(to limit: Int, by order: FolderSortOrder) {
         guard entries.count > max(1, limit) else { return }
         entries.removeSubrange(max(1, limit)...)
         next = entries.last.map { $0.cursor(order).text(order) }
     }
 
     /// Returns a page of this listing. The listing must contain all entries of the folder, in any order.
-    public func page(by order: FileOrder, after cursor: String?, limit: Int) -> FolderListing {
+    public func page(by order: FolderSortOrder, after cursor: String?, limit: Int) -> FolderListing {
         let after = cursor.flatMap { FolderCursor($0, order) }
         var page = self
         page.entries = entries.filter { entry in after.map { $0 < entry.cursor(order) } ?? true }.sorted {
@@ -140,5 +140,7 @@ public struct FolderListing: Sendable, JSONEncodable {
 }
 
 extension FolderListing.Entry {
-    func cursor(_ order: FileOrder) -> FolderCursor { FolderCursor(number: FolderListing.number(self, order), name: Array(name.utf8)) }
+    func cursor(_ order: FolderSortOrder) -> FolderCursor {
+        FolderCursor(number: FolderListing.number(self, order), name: Array(name.utf8))
+    }
 }

@@ -13,7 +13,7 @@ internal import Synchronization
 /// verified, and its data is made durable. The rename never replaces another file.
 ///
 /// An interrupted download continues after the bytes that are certainly on the disk. If the machine was not restarted since the last write
-/// (`BootID`), these are all bytes. Otherwise they end at a multiple of `stride` or `longStride`: the data is synced at each multiple
+/// (`RebootCheck`), these are all bytes. Otherwise they end at a multiple of `stride` or `longStride`: the data is synced at each multiple
 /// before more is written, so the last multiple that is followed by a byte is certain.
 ///
 /// Calls block and must not overlap. Any thread may call.
@@ -80,7 +80,7 @@ public final class PartFile: Sendable {
         public init(name: String, device: UInt64, inode: UInt64) { (self.name, self.device, self.inode) = (name, device, inode) }
 
         public static func == (left: Placement, right: Placement) -> Bool {
-            left.device == right.device && left.inode == right.inode && PeerText.areEqual(left.name, right.name)
+            left.device == right.device && left.inode == right.inode && PeerTextComparison.areEqual(left.name, right.name)
         }
 
         public func hash(into hasher: inout Hasher) { hasher.combine(inode) }
@@ -156,7 +156,7 @@ public final class PartFile: Sendable {
         let status = try file.status()
         guard status.isRegular, status.st_uid == geteuid() else { throw .partInUse }
         guard file.use({ flock($0, LOCK_EX | LOCK_NB) }) == 0 else { throw errno == EWOULDBLOCK ? .partInUse : .last }
-        let boot = BootID(of: file)
+        let boot = RebootCheck(of: file)
         let length = Int64(status.st_size)
         let good =
             switch boot {
@@ -173,7 +173,7 @@ public final class PartFile: Sendable {
         if before != nil { try specification.checkRoom(folder.freeBytes(), for: specification.size - good) }
         (self.specification, self.folder, self.file) = (specification, folder, file)
         (device, inode) = (UInt64(status.st_dev), UInt64(status.st_ino))
-        hasBootID = specification.size > Self.stride && BootID.set(on: file)
+        hasBootID = specification.size > Self.stride && RebootCheck.set(on: file)
         // Without a restart, the existing bytes can be read, but may not be on the disk yet.
         state = Mutex(State(written: prefix, durable: boot == .now ? HashedPrefix() : prefix, writebackBegun: good))
     }
@@ -288,7 +288,7 @@ public final class PartFile: Sendable {
                 throw error
             }
             state.durable = state.written
-            BootID.remove(from: file)
+            RebootCheck.remove(from: file)
             let placement = try place(willRename)
             state.isEnded = true
             return placement
@@ -296,9 +296,9 @@ public final class PartFile: Sendable {
     }
 
     /// Accepts a file that another program wrote in place of the partial file. Verifies its length and sets its mode, but not its
-    /// modification time. Then the object can no longer be used, and `WholeFile.place` gives the file its final name.
+    /// modification time. Then the object can no longer be used, and `VerifiedPartFile.place` gives the file its final name.
     /// - Throws: `tooShort`, `tooLong`; `partLost` if there is no such file; `system`.
-    public func takeOver() throws(FileFault) -> WholeFile {
+    public func takeOver() throws(FileFault) -> VerifiedPartFile {
         try withState { state throws(FileFault) in
             let file = try openWritten()
             let status = try file.status()
@@ -306,9 +306,9 @@ public final class PartFile: Sendable {
             guard length == specification.size else { throw length < specification.size ? .tooShort(length) : .tooLong }
             // An empty file may be the one that was created by this process. Its modification time is then not that of the source.
             specification.setModeAndTime(of: file, keepsTime: length > 0)
-            BootID.remove(from: file)
+            RebootCheck.remove(from: file)
             state.isEnded = true
-            return WholeFile(
+            return VerifiedPartFile(
                 specification: specification, device: UInt64(status.st_dev), inode: UInt64(status.st_ino), folder: folder, since: since)
         }
     }

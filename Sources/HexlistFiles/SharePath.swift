@@ -100,6 +100,6 @@ public struct SharePath: Sendable, CustomStringConvertible {
 
 extension SharePath: Equatable {
     public static func == (left: SharePath, right: SharePath) -> Bool {
-        left.names.count == right.names.count && zip(left.names, right.names).allSatisfy { PeerText.areEqual($0, $1) }
+        left.names.count == right.names.count && zip(left.names, right.names).allSatisfy { PeerTextComparison.areEqual($0, $1) }
     }
 }

@@ -87,7 +87,7 @@ public struct SharedFolder: Sendable {
     ///   - limit: maximum number of entries on the page.
     /// - Throws: `notFound` if the cursor is invalid.
     public func page(
-        by order: FileOrder = .name, after cursor: String? = nil, limit: Int = FolderListing.maximumEntries
+        by order: FolderSortOrder = .name, after cursor: String? = nil, limit: Int = FolderListing.maximumEntries
     ) throws(FileFault) -> Page {
         let reading = try reading(by: order, after: cursor, limit: limit)
         while true {
@@ -97,7 +97,7 @@ public struct SharedFolder: Sendable {
 
     /// Begins to read a page in steps. Parameters and errors are those of `page`.
     public func reading(
-        by order: FileOrder = .name, after cursor: String? = nil, limit: Int = FolderListing.maximumEntries
+        by order: FolderSortOrder = .name, after cursor: String? = nil, limit: Int = FolderListing.maximumEntries
     ) throws(FileFault) -> FolderPageReader {
         let after = cursor.flatMap { FolderCursor($0, order) }
         guard cursor == nil || after != nil else { throw .notFound }
@@ -111,16 +111,16 @@ public final class FolderPageReader: @unchecked Sendable {
     public static let entriesAtOnce = 1_024
 
     private let folder: SharedFolder
-    private let order: FileOrder
+    private let order: FolderSortOrder
     private let limit: Int
     private let entries: EntryStream
-    private var first: SmallestEntries
+    private var first: FirstEntries
     private var unreadable = 0
 
-    fileprivate init(_ folder: SharedFolder, _ order: FileOrder, _ after: FolderCursor?, limit: Int) throws(FileFault) {
+    fileprivate init(_ folder: SharedFolder, _ order: FolderSortOrder, _ after: FolderCursor?, limit: Int) throws(FileFault) {
         (self.folder, self.order, self.limit) = (folder, order, limit)
         entries = try EntryStream(of: folder.descriptor)
-        first = SmallestEntries(limit: limit + 1, after: after)
+        first = FirstEntries(limit: limit + 1, after: after)
     }
 
     /// Reads some of the remaining entries. Blocks.
@@ -169,7 +169,7 @@ public final class FolderPageReader: @unchecked Sendable {
 
 extension FolderListing {
     /// Returns the numeric sort key of an entry; 0 if sorted by name.
-    fileprivate static func number(_ status: stat, _ order: FileOrder) -> Int64 {
+    fileprivate static func number(_ status: stat, _ order: FolderSortOrder) -> Int64 {
         switch order {
         case .name: 0
         case .size: status.isFolder ? -1 : Int64(status.st_size)

@@ -74,7 +74,7 @@ public struct AtomFeed: Sendable {
 
     /// Returns the id of the entry of a link. Other spellings of its address, and other feeds of the machine, have the same id.
     public static func linkID(_ url: String, machine: PeerID) -> String {
-        id("link", [String(decoding: AddressIdentity.of(Array(url.utf8)), as: UTF8.self)], machine)
+        id("link", [String(decoding: NormalizedLinkAddress.of(Array(url.utf8)), as: UTF8.self)], machine)
     }
 
     /// Returns the id of a feed, which is different for each selection of links on a machine.

@@ -124,7 +124,7 @@ public enum BookmarkCSV {
         let splitsAtSpaces = splitsTagsAtSpaces(header)
         var reading = FileReading()
         var lines = LineNumbers(bytes)
-        var folders = Folders()
+        var folders = FolderIndex()
         var last: (folder: String, color: String, hex: Int)?
         while let row = rows.next() {
             if isBlank(row) { continue }
@@ -238,7 +238,7 @@ enum FolderPath {
 }
 
 /// Finds the hex for a folder path.
-private struct Folders {
+private struct FolderIndex {
     private struct FolderKey: Hashable {
         var parent: Int?
         var name: [UInt8]

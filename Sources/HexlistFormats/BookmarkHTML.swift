@@ -33,7 +33,7 @@ public enum BookmarkHTML {
         private var lines: LineNumbers
         /// The nesting at the current position: one scope for the file, then one for each list that is open, outermost first.
         private var scopes = [Scope(isDefinition: false, folder: nil)]
-        private var loose = LooseHex()
+        private var loose = UngroupedLinksHex()
         /// The element whose text is being collected in `text`.
         private var reads = Reads.nothing
         private var text: [UInt8] = []
@@ -133,7 +133,7 @@ public enum BookmarkHTML {
         private mutating func end(_ name: String) {
             switch name {
             case "dl", "ul", "ol":
-                if case .note = reads, !PeerText.areEqual(name, "dl"), scope.isDefinition { return divide(name) }
+                if case .note = reads, !PeerTextComparison.areEqual(name, "dl"), scope.isDefinition { return divide(name) }
                 finish()
                 let isDefinition = scope.isDefinition
                 if scopes.count > 1 { scopes.removeLast() }

@@ -31,7 +31,7 @@ enum BrowserJSON {
     private struct Reader {
         var reading = FileReading()
         var lines: LineNumbers
-        private var loose = LooseHex()
+        private var loose = UngroupedLinksHex()
 
         init(lines: LineNumbers) { self.lines = lines }
 

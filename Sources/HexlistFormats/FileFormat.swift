@@ -49,7 +49,7 @@ public enum FileFormat: String, CaseIterable, Sendable {
     private static func isXML(_ head: [UInt8]) -> Bool {
         guard head.first == UInt8(ascii: "<"), let second = head.dropFirst().first else { return false }
         let name = head.dropFirst().prefix { $0 != UInt8(ascii: ">") && !MarkupScanner.isSpace($0) }
-        return (second == UInt8(ascii: "?") || second == UInt8(ascii: "!") || LinkForm.isLetter(second))
+        return (second == UInt8(ascii: "?") || second == UInt8(ascii: "!") || LinkTextKind.isLetter(second))
             && !name.contains(UInt8(ascii: ":"))
     }
 

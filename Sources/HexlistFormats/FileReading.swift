@@ -83,7 +83,7 @@ enum LinkAddress {
 
     /// Returns the reason why a text is not a valid address; `nil` if it is valid.
     static func fault(_ text: String) -> FileReading.Reason? {
-        guard LinkForm(text) == .link else { return .noScheme }
+        guard LinkTextKind(text) == .link else { return .noScheme }
         let scheme = text.utf8.prefix { $0 != UInt8(ascii: ":") }.map(ASCII.lowercased)
         if free.contains(where: { $0.utf8.elementsEqual(scheme) }) { return nil }
         let isWhole = text.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F && $0 != UInt8(ascii: "<") && $0 != UInt8(ascii: ">") }

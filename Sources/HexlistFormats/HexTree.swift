@@ -80,7 +80,7 @@ public struct HexTree: Sendable, Equatable {
         return own
     }
 
-    /// The links that repeat the address of an earlier link. Addresses are compared in their normalized form (`AddressIdentity`).
+    /// The links that repeat the address of an earlier link. Addresses are compared in their normalized form (`NormalizedLinkAddress`).
     public struct RepeatedAddresses: Sendable, Equatable {
         public var count = 0
         /// The first repeated addresses, at most 5.
@@ -92,7 +92,7 @@ public struct HexTree: Sendable, Equatable {
     public var repeatedAddresses: RepeatedAddresses {
         var repeated = RepeatedAddresses()
         var known: Set<[UInt8]> = []
-        for link in hexes.lazy.flatMap(\.links) where !known.insert(AddressIdentity.of(link.url)).inserted {
+        for link in hexes.lazy.flatMap(\.links) where !known.insert(NormalizedLinkAddress.of(link.url)).inserted {
             repeated.count += 1
             if repeated.first.count < FileReading.Skip.shown { repeated.first.append(link.url) }
         }

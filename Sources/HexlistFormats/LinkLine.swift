@@ -35,7 +35,7 @@ public enum LinkLine {
     private static func isAddress(_ word: some StringProtocol) -> Bool {
         guard let colon = word.utf8.firstIndex(of: UInt8(ascii: ":")) else { return false }
         let rest = word.utf8[colon...].dropFirst()
-        return rest.starts(with: "//".utf8) && rest.count > 2 && LinkForm(String(word)) == .link
+        return rest.starts(with: "//".utf8) && rest.count > 2 && LinkTextKind(String(word)) == .link
     }
 }
 
@@ -45,7 +45,7 @@ enum TextURL {
     /// and backticks end an address. Trailing punctuation and unopened brackets are not part of it.
     static func end(_ text: ArraySlice<UInt8>, from start: Int) -> Int? {
         let schemeEnd = text[start...].firstIndex { !isScheme($0) } ?? text.endIndex
-        guard schemeEnd > start + 1, text[schemeEnd...].starts(with: "://".utf8), LinkForm.isLetter(text[start]) else { return nil }
+        guard schemeEnd > start + 1, text[schemeEnd...].starts(with: "://".utf8), LinkTextKind.isLetter(text[start]) else { return nil }
         let body = schemeEnd + 3
         var end = text[body...].firstIndex { $0 <= 0x20 || $0 == 0x7F || "<>\"`".utf8.contains($0) } ?? text.endIndex
         var open = (round: 0, square: 0)

@@ -18,7 +18,7 @@ public enum LinkList {
             }
             let parts = links(text, words)
             guard !parts.isEmpty else {
-                let isAddress = word.url.utf8.contains(UInt8(ascii: ":")) || LinkForm(word.url) == .bareHost
+                let isAddress = word.url.utf8.contains(UInt8(ascii: ":")) || LinkTextKind(word.url) == .bareHost
                 reading.skip(isAddress ? .noScheme : .noLink, text, line: line.number)
                 continue
             }
@@ -44,13 +44,13 @@ public enum LinkList {
         let found = TextLinks.parts(line)
         if !found.isEmpty { return found }
         let rest = LinkLine.parts(TextLinks.withoutMarkers(line))
-        return rest.first.map { LinkForm($0.url) == .link } ?? false ? rest : []
+        return rest.first.map { LinkTextKind($0.url) == .link } ?? false ? rest : []
     }
 
     /// Returns the title in a line of OneTab, which is the text after ` | `; `nil` for any other line.
     private static func title(_ line: String) -> String? {
         let parts = line.split(maxSplits: 2, whereSeparator: \.isWhitespace)
-        guard parts.count > 1, parts[1] == "|", LinkForm(String(parts[0])) == .link else { return nil }
+        guard parts.count > 1, parts[1] == "|", LinkTextKind(String(parts[0])) == .link else { return nil }
         return parts.count > 2 ? String(parts[2]) : ""
     }
 

@@ -13,6 +13,6 @@ enum LinkScheme {
     /// Whether a word is a link with one of these schemes. The whole word is then one link, even if another address occurs inside it.
     static func isOpaque(_ word: String) -> Bool {
         let scheme = String(decoding: word.utf8.prefix { $0 != UInt8(ascii: ":") }.map(ASCII.lowercased), as: UTF8.self)
-        return opaque.contains(scheme) && LinkForm(word) == .link
+        return opaque.contains(scheme) && LinkTextKind(word) == .link
     }
 }

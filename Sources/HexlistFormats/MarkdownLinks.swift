@@ -93,8 +93,8 @@ enum MarkdownLinks {
                 let body = text[(at + 1)...].prefix { $0 > 0x20 && $0 != UInt8(ascii: "<") && $0 != UInt8(ascii: ">") }
                 guard body.endIndex < text.endIndex, text[body.endIndex] == UInt8(ascii: ">") else { break }
                 let url = string(body)
-                let isMail = LinkForm(url) != .link && url.utf8.contains(UInt8(ascii: "@"))
-                guard LinkForm(url) == .link || isMail else { break }
+                let isMail = LinkTextKind(url) != .link && url.utf8.contains(UInt8(ascii: "@"))
+                guard LinkTextKind(url) == .link || isMail else { break }
                 add(HexTree.Link(url: isMail ? "mailto:\(url)" : url))
                 at = body.endIndex + 1
                 continue
@@ -284,7 +284,7 @@ enum MarkdownLinks {
             guard depth <= deepest else { return nil }
             guard depth < 0 else { continue }
             let url = string(MarkupText.trimmed(text[start..<at]))
-            return LinkForm(url) == .link ? (url, at + 1) : nil
+            return LinkTextKind(url) == .link ? (url, at + 1) : nil
         }
         return nil
     }

@@ -12,7 +12,7 @@ public enum OPML {
         var (title, text, isTitle): (String, [UInt8], Bool) = (name, [], false)
         /// For each open outline, the index of the hex to which its inner outlines belong; `nil` if there is none.
         var open: [Int?] = []
-        var loose = LooseHex()
+        var loose = UngroupedLinksHex()
         while let token = scanner.next() {
             switch token {
             case .text(let bytes): if isTitle, text.count < 4_096 { text += bytes }

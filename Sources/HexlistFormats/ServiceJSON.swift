@@ -113,8 +113,8 @@ enum ServiceJSON {
         var lines: LineNumbers
         private let name: String
         /// The hex for entries that are in no group, and the hex for archived entries. Each is added with its first entry.
-        private var loose = LooseHex()
-        private var archive = LooseHex()
+        private var loose = UngroupedLinksHex()
+        private var archive = UngroupedLinksHex()
 
         init(name: String, lines: LineNumbers) { (self.name, self.lines) = (name, lines) }
 

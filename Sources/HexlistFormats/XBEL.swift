@@ -18,7 +18,7 @@ public enum XBEL {
         private var name: String
         /// The index of the hex of each open folder, outermost first.
         private var open: [Int] = []
-        private var loose = LooseHex()
+        private var loose = UngroupedLinksHex()
         private var bookmark: (link: HexTree.Link, line: Int)?
         /// The text of the open `<title>` or `<desc>`; `nil` outside these elements.
         private var text: [UInt8]?

@@ -104,7 +104,7 @@ extension EmptyMember {
 
 /// A member that is omitted from the JSON while it is empty, `false` or 0. If it is missing, it gets that value.
 @propertyWrapper
-public struct LeftOutEmpty<Value: JSONShape & EmptyValue>: EmptyMember {
+public struct OmittedIfEmpty<Value: JSONShape & EmptyValue>: EmptyMember {
     public var wrappedValue: Value
 
     public init(wrappedValue: Value) { self.wrappedValue = wrappedValue }
@@ -112,8 +112,8 @@ public struct LeftOutEmpty<Value: JSONShape & EmptyValue>: EmptyMember {
     public var memberPosition: MemberPosition { wrappedValue == .empty ? .leftOut : .named }
 }
 
-extension LeftOutEmpty: Equatable {}
-extension LeftOutEmpty: Sendable where Value: Sendable {}
+extension OmittedIfEmpty: Equatable {}
+extension OmittedIfEmpty: Sendable where Value: Sendable {}
 
 /// A member that is always written. If it is missing, as in responses of older daemons, it becomes empty, `false` or 0.
 @propertyWrapper
@@ -147,7 +147,7 @@ extension NullIfNone: Sendable where Value: Sendable {}
 
 /// A value whose members are written as members of the enclosing object.
 @propertyWrapper
-public struct Inlined<Value: MemberGroup>: JSONShape {
+public struct InlinedMembers<Value: MemberGroup>: JSONShape {
     /// The value; `nil` if the enclosing object has no member `Value.marker`.
     public var wrappedValue: Value?
 
@@ -161,16 +161,16 @@ public struct Inlined<Value: MemberGroup>: JSONShape {
     public init(from decoder: any Decoder) throws { wrappedValue = try Value(from: decoder) }
 }
 
-extension Inlined: Equatable where Value: Equatable {}
-extension Inlined: Sendable where Value: Sendable {}
+extension InlinedMembers: Equatable where Value: Equatable {}
+extension InlinedMembers: Sendable where Value: Sendable {}
 
-/// A type whose members can be written into the enclosing object (`Inlined`).
+/// A type whose members can be written into the enclosing object (`InlinedMembers`).
 public protocol MemberGroup: Codable {
     /// The name of a member that every such value has. An inlined value is present if the enclosing object has this member.
     static var marker: String { get }
 }
 
-/// A type with an empty value, as required by `LeftOutEmpty` and `EmptyIfMissing`.
+/// A type with an empty value, as required by `OmittedIfEmpty` and `EmptyIfMissing`.
 public protocol EmptyValue: Equatable {
     static var empty: Self { get }
 }

@@ -121,7 +121,7 @@ extension JSONScanner {
     @inlinable @inline(__always)
     public func value(of name: StaticString, at position: Int) -> Int? {
         let behind = position &+ name.utf8CodeUnitCount
-        guard behind < end, NameBytes(start: base + position, count: name.utf8CodeUnitCount).equals(name) else { return nil }
+        guard behind < end, MemberNameBytes(start: base + position, count: name.utf8CodeUnitCount).equals(name) else { return nil }
         return base[behind] > 0x20 ? behind : skipSpaces(behind)
     }
 
@@ -132,7 +132,7 @@ extension JSONScanner {
     @inlinable @inline(__always)
     public func string(of name: StaticString, at position: Int) -> Int? {
         let behind = position &+ name.utf8CodeUnitCount
-        guard behind &+ 2 <= end, NameBytes(start: base + position, count: name.utf8CodeUnitCount).equals(name) else { return nil }
+        guard behind &+ 2 <= end, MemberNameBytes(start: base + position, count: name.utf8CodeUnitCount).equals(name) else { return nil }
         if base[behind] == UInt8(ascii: "\"") { return behind &+ 1 }
         return base[behind] == 0x20 && base[behind &+ 1] == UInt8(ascii: "\"") ? behind &+ 2 : nil
     }
@@ -145,7 +145,7 @@ extension JSONScanner {
     @inlinable @inline(__always)
     public func text(of opening: StaticString, at position: Int) -> Int? {
         let start = position &+ opening.utf8CodeUnitCount
-        guard start <= end, NameBytes(start: base + position, count: opening.utf8CodeUnitCount).equals(opening) else { return nil }
+        guard start <= end, MemberNameBytes(start: base + position, count: opening.utf8CodeUnitCount).equals(opening) else { return nil }
         return start
     }
 

@@ -289,7 +289,8 @@ public struct DeviceDirectory {
         device.isUp = true
         devices[proof.fingerprint] = device
         let isGhostGone = ghosts.removeValue(forKey: DeviceGhost.Key(.unverified, proof.fingerprint, proof.address)) != nil
-        let isSame = before.map { $0.endpoints == device.endpoints && PeerText.areEqual($0.info.alias, device.info.alias) } ?? false
+        let isSame =
+            before.map { $0.endpoints == device.endpoints && PeerTextComparison.areEqual($0.info.alias, device.info.alias) } ?? false
         if !isNew, isGhostGone || !isSame { outputs.append(.listingChanged) }
         if let peer = proof.samePeer {
             addGhost(

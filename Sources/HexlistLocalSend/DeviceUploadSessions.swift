@@ -17,9 +17,9 @@ public struct DeviceUploadSessions {
     public struct Sender: Sendable {
         public var fingerprint: Fingerprint
         public var trust: Trust
-        public var receive: PeerReceive
+        public var receive: PeerReceiveSetting
 
-        public init(fingerprint: Fingerprint, trust: Trust, receive: PeerReceive) {
+        public init(fingerprint: Fingerprint, trust: Trust, receive: PeerReceiveSetting) {
             self.fingerprint = fingerprint
             self.trust = trust
             self.receive = receive
@@ -117,8 +117,8 @@ public struct DeviceUploadSessions {
     ) -> UploadDecision {
         guard let id, let file, let token else { return .refused(400) }
         guard var session = sessions[id], session.fingerprint == fingerprint,
-            let index = session.upload.files.firstIndex(where: { PeerText.areEqual($0.id, file) }),
-            PeerText.areEqual(session.tokens[index], token)
+            let index = session.upload.files.firstIndex(where: { PeerTextComparison.areEqual($0.id, file) }),
+            PeerTextComparison.areEqual(session.tokens[index], token)
         else { return .refused(403) }
         guard case .waiting(let attempts) = session.files[index] else { return .refused(session.files[index] == .failed ? 403 : 409) }
         session.files[index] = .receiving(attempts: attempts + 1)

@@ -14,7 +14,7 @@ public enum GroupName {
 
     /// Returns a sentence that explains why a name (without `@`) is not valid; `nil` if it is valid.
     public static func fault(_ name: String) -> String? {
-        guard !name.isEmpty, name.utf8.count <= bytes, TerminalText.clean(name).utf8.elementsEqual(name.utf8), NameKey(name) != nil,
+        guard !name.isEmpty, name.utf8.count <= bytes, TerminalText.clean(name).utf8.elementsEqual(name.utf8), NormalizedName(name) != nil,
             !isMarked(name)
         else { return "The name of a group is 1 to \(bytes) bytes of printable text, without @ at its beginning." }
         return nil

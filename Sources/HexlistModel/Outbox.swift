@@ -41,7 +41,7 @@ public struct RowResult: Sendable, Equatable {
 }
 
 /// A change of the delivery state of consecutive outbox rows for one peer.
-public struct OutboxMove: Sendable, Equatable {
+public struct OutboxStateChange: Sendable, Equatable {
     public var ids: ClosedRange<Int64>
     public var peer: PeerID
     public var from: OutboxState
@@ -58,14 +58,14 @@ public struct OutboxMove: Sendable, Equatable {
 
     /// Returns the state changes that delivery results cause, merged for consecutive rows with the same state. A row that stays queued has
     /// no state change.
-    public static func of(_ results: [RowResult], peer: PeerID) -> [OutboxMove] {
-        var moves: [OutboxMove] = []
+    public static func of(_ results: [RowResult], peer: PeerID) -> [OutboxStateChange] {
+        var moves: [OutboxStateChange] = []
         for row in results {
             guard let state = row.result.state else { continue }
             if let last = moves.last, last.to == state, last.ids.upperBound + 1 == row.id {
                 moves[moves.count - 1].ids = last.ids.lowerBound...row.id
             } else {
-                moves.append(OutboxMove(id: row.id, peer: peer, from: .queued, to: state))
+                moves.append(OutboxStateChange(id: row.id, peer: peer, from: .queued, to: state))
             }
         }
         return moves

@@ -1,17 +1,17 @@
 /// Rules for aliases, which are the local names of peers: which aliases are valid, and which one a newly trusted peer gets.
 public enum PeerAlias {
-    public static let bytes = NameKey.bytes
+    public static let bytes = NormalizedName.bytes
 
     /// Returns the alias for a newly trusted peer. This is the peer's name if it is valid and no other peer has it as an alias. Otherwise
     /// it is the name with the short UUID, or `peer` with the short UUID if the name has no visible character.
     ///
     /// - Parameter isTaken: whether another peer has an alias with this key.
-    public static func made(of name: String, for peer: PeerID, isTaken: (NameKey) -> Bool) -> String {
-        func isFree(_ alias: String) -> Bool { NameKey(alias).map { !isTaken($0) } ?? false }
+    public static func made(of name: String, for peer: PeerID, isTaken: (NormalizedName) -> Bool) -> String {
+        func isFree(_ alias: String) -> Bool { NormalizedName(alias).map { !isTaken($0) } ?? false }
         let plain = PeerName.line(String(PeerName.line(name).unicodeScalars.filter { $0 != "\u{FFFD}" }))
         // The alias has the same length limit as announced names, because people read and type it.
         if plain.utf8.count <= PeerName.displayBytes, fault(plain, of: peer) == nil, isFree(plain) { return plain }
-        let base = NameKey(plain) == nil ? "peer" : PeerName.line(PeerName.cut(plain, bytes: PeerName.displayBytes))
+        let base = NormalizedName(plain) == nil ? "peer" : PeerName.line(PeerName.cut(plain, bytes: PeerName.displayBytes))
         var alias = "\(base) \(peer.shortID)"
         var number = 2
         while !isFree(alias) {
@@ -33,7 +33,8 @@ public enum PeerAlias {
 
     /// Returns a sentence that explains why a text is not valid as an alias of any peer; `nil` for 1 to `bytes` bytes of printable text.
     public static func textFault(_ text: String) -> String? {
-        guard !text.isEmpty, text.utf8.count <= bytes, TerminalText.clean(text).utf8.elementsEqual(text.utf8), NameKey(text) != nil else {
+        guard !text.isEmpty, text.utf8.count <= bytes, TerminalText.clean(text).utf8.elementsEqual(text.utf8), NormalizedName(text) != nil
+        else {
             return "An alias is 1 to \(bytes) bytes of printable text."
         }
         return nil

@@ -33,7 +33,7 @@ public enum Trust: String, Sendable, CaseIterable {
 }
 
 /// The policy for hexes of strangers.
-public enum ReceivePolicy: String, Sendable, CaseIterable {
+public enum StrangerHexPolicy: String, Sendable, CaseIterable {
     /// Hexes of strangers are stored outside the inbox, limited by a quota, until the user trusts the sender or accepts the hex.
     case held
     /// Hexes of strangers are stored in the inbox. The quotas of `held` limit them per day.

@@ -25,7 +25,7 @@ extension PeerList {
     /// - Throws: `HexlistError` `ambiguous` if there are several.
     func keylessSender(named text: String) throws(HexlistError) -> PeerRecord? {
         guard !registry.keyless.isEmpty else { return nil }
-        let key = NameKey(text)
+        let key = NormalizedName(text)
         let found = registry.keyless.values.filter { $0.peer.begins(with: text) || key?.isKey(of: $0.name) ?? false }
         guard found.count < 2 else {
             let names = found.prefix(8).map { $0.label.text(.whole) }.sorted()
@@ -52,7 +52,7 @@ extension Node {
     /// Stores a hex of a guest with its files, in one transaction.
     /// - Returns: the id of the hex.
     /// - Throws: `HexlistError` `storageFull` or `refused`; then the files stay on the disk.
-    public nonisolated func receive(_ guest: GuestHex) async throws -> Int64 {
+    public nonisolated func receive(_ guest: KeylessHex) async throws -> Int64 {
         let (limits, files, at) = (await configuration.limits, transfers.guestFiles, clocks.milliseconds)
         let id = try await transfers.onFileThread {
             try files.receive(
@@ -69,7 +69,7 @@ extension Node {
     ///   - id: the message id of the hex.
     ///   - earlier: the message id under which an equal request may have been stored shortly before; `nil` for none.
     /// - Throws: `HexlistError` `storageFull` or `refused`; errors of the files. The files are deleted then.
-    public nonisolated func receive(drop: GuestHex, id: MessageID, earlier: MessageID?) async throws -> DropResult {
+    public nonisolated func receive(drop: KeylessHex, id: MessageID, earlier: MessageID?) async throws -> DropResult {
         let (limits, files, at) = (await configuration.limits, transfers.guestFiles, clocks.milliseconds)
         let result = try await transfers.onFileThread {
             try files.receiveDrop(

@@ -6,7 +6,7 @@ import HexlistSession
 import HexlistTransport
 import NIOCore
 
-extension Node: CapacityNotifierHost {
+extension Node: RefusedPeersNotifierHost {
     /// Whether there is work for the peer, so that its session is not ended as idle.
     func hasWork(for peer: PeerID?) -> Bool {
         guard let peer else { return false }

@@ -41,12 +41,12 @@ public actor Node {
     let refusedPeersNotifier = RefusedPeersNotifier()
     var dialBacks = DialBackLimits()
     let pairingDriver: PairingDriver
-    let maintenance = Maintenance()
+    let maintenance = StoreMaintenance()
     let events: EventRecorder
     /// The open sessions of each peer.
     var links: [PeerID: PeerSessions] = [:]
     let conflicts = IdentityConflicts()
-    var alerts = AlertRepetitions()
+    var alerts = RepeatedAlertFilter()
     public nonisolated let outbox: Outbox
     /// The transfers of files between this machine and its peers.
     public nonisolated let transfers: FileTransfers
@@ -67,7 +67,7 @@ public actor Node {
     /// - Throws: `HexlistError` if TLS cannot be set up with this identity.
     public init(
         configuration: NodeConfiguration, identity: Identity, store: HexStore, discovery: (any PeerDiscovery)?,
-        remotes: (any ContentServices)? = nil, plainHTTP: PlainHTTPHost = .none, eventLoop: any EventLoop, clocks: Clocks = .system,
+        remotes: (any RemoteServices)? = nil, plainHTTP: PlainHTTPHost = .none, eventLoop: any EventLoop, clocks: Clocks = .system,
         metrics: NodeMetrics = NodeMetrics(), logger: Logger
     ) throws {
         self.configuration = configuration
@@ -100,7 +100,7 @@ public actor Node {
             store, configuration, on: eventLoop, clocks, watchers: watchers, metrics: metrics,
             logger: logger)
         routes = RouteCoordinator(configuration.routes, envelopes, identity, startedAt: clocks.now) { DeadlineTimer(on: eventLoop, clocks) }
-        let host = TransfersNode()
+        let host = NodeTransfersHost()
         transfers = FileTransfers(
             TransfersConfiguration(configuration), node: host, identity: identity, store: store, transport: transport, remotes: remotes,
             on: eventLoop, clocks, logger: logger)
@@ -122,7 +122,7 @@ public actor Node {
         if connections < configuration.limits.connections {
             logger.warning(
                 "fewer connections than configured: the system allows few open files",
-                metadata: ["connections": "\(connections)", "open.files": "\(Descriptors.limit)"])
+                metadata: ["connections": "\(connections)", "open.files": "\(DescriptorLimit.limit)"])
         }
         registry.reserveAddresses(self)
 
@@ -295,6 +295,6 @@ extension TransportLimits {
         limits.reserved = configuration.limits.connectionsReserved
         limits.handshakeSeconds = configuration.limits.handshakeSeconds
         limits.handshakesPerSecond = configuration.limits.handshakesPerSecond
-        self = limits.fitting(descriptors: Descriptors.limit)
+        self = limits.fitting(descriptors: DescriptorLimit.limit)
     }
 }

@@ -27,7 +27,7 @@ public struct NodeConfiguration: Sendable {
     /// Whether this machine is announced. A machine that hides does not probe strangers, and opens sessions with strangers only at the
     /// user's request.
     public var announce = true
-    public var receiveFrom: ReceivePolicy = .held
+    public var receiveFrom: StrangerHexPolicy = .held
     public var peers: [StaticPeer] = []
     /// The LocalSend settings; `nil` for a node without LocalSend, as in tests.
     public var localSend: LocalSend?

@@ -17,7 +17,7 @@ struct SessionDial: Sendable {
 ///
 /// Confined to the node's event loop; that makes it `Sendable`.
 final class NodeSession: SessionDelegate, @unchecked Sendable {
-    enum NameUpdateDelay {
+    enum NameUpdatePause {
         case quiet
         /// Another Hello of the peer arrived during the pause of 1 s; its name is stored after the pause.
         case hadHello
@@ -29,7 +29,7 @@ final class NodeSession: SessionDelegate, @unchecked Sendable {
     /// The description of the session that was passed to the directory.
     var info: SessionInfo?
     /// The state of the pause of 1 s after a new name of the peer was stored; `nil` outside such a pause.
-    var namePause: NameUpdateDelay?
+    var namePause: NameUpdatePause?
 
     init(_ node: Node, _ dialled: SessionDial?) {
         self.node = node
@@ -78,7 +78,7 @@ extension PeerSession {
         set { own?.info = newValue }
     }
 
-    var namePause: NodeSession.NameUpdateDelay? {
+    var namePause: NodeSession.NameUpdatePause? {
         get { own?.namePause }
         set { own?.namePause = newValue }
     }
@@ -96,7 +96,7 @@ extension PeerSession {
     }
 }
 
-extension Node: DuplicatesHost {
+extension Node: DuplicateChallengesHost {
     package func isPairing(on session: PeerSession) -> Bool { pairingDriver.coordinator.hasExchange(on: ObjectIdentifier(session)) }
     package func postponesEnd(of session: PeerSession) -> Bool { pairingDriver.postponesEnd(of: session) }
     package func foundTwoStarts(of peer: PeerID, _ older: BootNonce, _ newer: BootNonce) {

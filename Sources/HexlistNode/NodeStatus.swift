@@ -32,7 +32,9 @@ extension DomainStatus {
 
 extension Node {
     /// The public keys of this machine.
-    public nonisolated var ownKeys: OwnKeys { OwnKeys(uuid: id, card: envelopes.card.text, certificate: identity.certificatePEM) }
+    public nonisolated var ownKeys: OwnPublicKeys {
+        OwnPublicKeys(uuid: id, card: envelopes.card.text, certificate: identity.certificatePEM)
+    }
 
     /// A summary of the node's state.
     public func status() -> NodeStatus {

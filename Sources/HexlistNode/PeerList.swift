@@ -151,7 +151,7 @@ struct PeerList {
     /// - Throws: `HexlistError`: `notFound`; `ambiguous`; `badRequest` for a group that is empty or has a blocked member.
     func members(_ marked: String, of groups: [PeerGroup]) throws(HexlistError) -> [PeerID] {
         let name = GroupName.bare(marked)
-        let aliasKey = NameKey(marked)
+        let aliasKey = NormalizedName(marked)
         let owner = (Array(registry.all) + registry.devices.values).first { record in
             record.alias.map { aliasKey?.isKey(of: $0) ?? false } ?? false
         }
@@ -191,7 +191,7 @@ extension PeerView.State {
 extension [PeerGroup] {
     /// The group with a name, given without `@`.
     func named(_ name: String) -> PeerGroup? {
-        guard let key = NameKey(name) else { return nil }
+        guard let key = NormalizedName(name) else { return nil }
         return first { key.isKey(of: $0.name) }
     }
 }

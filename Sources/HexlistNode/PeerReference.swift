@@ -4,7 +4,7 @@ import HexlistModel
 /// A peer as a user names it: PEER of the command line and the local API. It is resolved in this order:
 ///
 /// 1. a whole UUID, which is never resolved as anything else;
-/// 2. an alias (`NameKey`);
+/// 2. an alias (`NormalizedName`);
 /// 3. the beginning of a UUID, or the own name of a peer that is neither trusted nor has an alias, if it is unambiguous.
 ///
 /// The own name of a trusted peer, or of a peer with an alias, never resolves to that peer, but it can make the text ambiguous. Strangers
@@ -12,11 +12,11 @@ import HexlistModel
 public struct PeerReference: Sendable {
     let text: String
     /// The text as a name key. Computed once, because it is compared with the names of all peers.
-    private let key: NameKey?
+    private let key: NormalizedName?
 
     public init(_ text: String) {
         self.text = text
-        key = NameKey(text)
+        key = NormalizedName(text)
     }
 
     /// Returns the peer that the text names.
@@ -79,7 +79,7 @@ public struct PeerReference: Sendable {
                 "\"\(shown)\" is announced but cannot be reached: \(ghost.label.text(.whole)), \(ghost.reason ?? "unverified").",
                 hint: ghost.why ?? "More: `hexlist peers --all --why`.")
         }
-        if let address = AddressText(text) {
+        if let address = TypedNetworkAddress(text) {
             let there = views.filter { $0.isPeer && $0.endpoints.contains { address.isHost($0.host) } }
             let hint = there.count == 1 ? "\(there[0].label.text()) was seen at that address: use that name, or its UUID." : address.advice
             return HexlistError(.notFound, "There is no peer \"\(shown)\".", hint: hint)
@@ -91,7 +91,7 @@ public struct PeerReference: Sendable {
 
     /// Returns the peer with the name nearest to the text. Aliases are preferred, because anyone can choose the own name of another peer.
     private func likely(_ views: [PeerView]) -> PeerView? {
-        guard text.utf8.count <= NameKey.bytes else { return nil }
+        guard text.utf8.count <= NormalizedName.bytes else { return nil }
         let peers = views.filter { $0.isPeer && $0.uuid != nil }.prefix(Self.comparisonLimit)
         for names in [peers.compactMap { peer in peer.alias.map { (peer, $0) } }, peers.filter { $0.alias == nil }.map { ($0, $0.name) }] {
             guard let near = NearestName.likely(text, among: names.map(\.1)) else { continue }

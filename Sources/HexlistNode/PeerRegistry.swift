@@ -152,7 +152,7 @@ final class PeerRegistry {
         }
         keep(
             PeerContact(
-                peer: peer, fingerprint: fingerprint, name: PeerName.cut(hello.name, bytes: NameKey.bytes),
+                peer: peer, fingerprint: fingerprint, name: PeerName.cut(hello.name, bytes: NormalizedName.bytes),
                 version: PeerName.cut(version, bytes: 64),
                 boot: hello.boot, seenAt: at, endpoints: endpoints), node)
     }
@@ -160,7 +160,7 @@ final class PeerRegistry {
     /// Updates the time at which a trusted peer was last seen, when a session with it ended. Does nothing while the node stops.
     func rememberSeen(_ peer: PeerID, _ node: isolated Node) {
         guard !node.isStopping, let record = records[peer], record.trust == .trusted else { return }
-        let name = PeerName.cut(node.finder.directory.provenName(of: peer) ?? record.name, bytes: NameKey.bytes)
+        let name = PeerName.cut(node.finder.directory.provenName(of: peer) ?? record.name, bytes: NormalizedName.bytes)
         keep(PeerContact(record, name: name, seenAt: node.clocks.milliseconds), node)
     }
 
@@ -180,7 +180,7 @@ final class PeerRegistry {
             let record = records[peer], record.fingerprint == fingerprint, let hello = session.machine.peerHello
         else { return }
         guard session.namePause == nil else { return session.namePause = .hadHello }
-        let name = PeerName.cut(hello.name, bytes: NameKey.bytes)
+        let name = PeerName.cut(hello.name, bytes: NormalizedName.bytes)
         guard !name.utf8.elementsEqual(record.name.utf8) else { return }
         session.namePause = .quiet
         keep(PeerContact(record, name: name, seenAt: node.clocks.milliseconds), notifies: true, node)

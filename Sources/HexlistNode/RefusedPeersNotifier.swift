@@ -7,7 +7,7 @@ import HexlistWire
 import NIOCore
 
 /// The parts of a node that a `RefusedPeersNotifier` uses.
-protocol CapacityNotifierHost: EventLoopActor {
+protocol RefusedPeersNotifierHost: EventLoopActor {
     var refusedPeersNotifier: RefusedPeersNotifier { get }
     var registry: PeerRegistry { get }
     func isVerified(_ peer: PeerID) -> Bool
@@ -42,13 +42,14 @@ final class RefusedPeersNotifier {
     /// The peers that were refused temporarily and got no notice since.
     var refused: Set<PeerID> = []
     private(set) var pending: [PeerID: Notice] = [:]
-    private var slots = CapacityNotificationSlots()
+    private var slots = CapacityNoticeDialSlots()
     /// Increases whenever more may be accepted than before.
     private(set) var capacityEpoch = 0
 
     /// Records a peer whose hexes were refused temporarily.
     /// - Parameter epoch: `capacityEpoch` at the time of the decision.
-    func refused(_ results: [DeliveryResult], of session: PeerSession, decidedAt epoch: Int, _ host: isolated some CapacityNotifierHost) {
+    func refused(_ results: [DeliveryResult], of session: PeerSession, decidedAt epoch: Int, _ host: isolated some RefusedPeersNotifierHost)
+    {
         guard let peer = session.peer, results.contains(where: \.isTemporary) else { return }
         if epoch != capacityEpoch {
             notify(peer, host)  // the refusal is outdated
@@ -58,7 +59,7 @@ final class RefusedPeersNotifier {
     }
 
     /// Notifies all refused peers, because more may be accepted than before.
-    func mayAcceptMore(_ host: isolated some CapacityNotifierHost) {
+    func mayAcceptMore(_ host: isolated some RefusedPeersNotifierHost) {
         capacityEpoch += 1
         let trusted = refused.filter { isTrusted($0, host) }
         let strangers = refused.subtracting(trusted)
@@ -73,7 +74,7 @@ final class RefusedPeersNotifier {
     }
 
     /// Sends another Hello on the open sessions with a peer; without one, dials the peer if it is online, or waits for its next session.
-    func notify(_ peer: PeerID, _ host: isolated some CapacityNotifierHost) {
+    func notify(_ peer: PeerID, _ host: isolated some RefusedPeersNotifierHost) {
         let open = host.sessions(with: peer).filter(\.machine.isOpen)
         guard open.isEmpty else {
             for session in open { host.sendHello(session, always: true) }
@@ -87,14 +88,14 @@ final class RefusedPeersNotifier {
     }
 
     /// Postpones the notice to a peer that went away, or could not be dialled.
-    func peerLeft(_ peer: PeerID, _ host: isolated some CapacityNotifierHost) { if pending[peer] == .now { notifyLater(peer, host) } }
+    func peerLeft(_ peer: PeerID, _ host: isolated some RefusedPeersNotifierHost) { if pending[peer] == .now { notifyLater(peer, host) } }
 
     /// Removes the pending notice to a peer that sent a Hello.
     /// - Returns: whether to send another Hello.
     func take(_ peer: PeerID) -> Bool { pending.removeValue(forKey: peer) != nil }
 
     /// Notifies a peer on its next session. If there are too many strangers, the notice to another stranger is dropped.
-    func notifyLater(_ peer: PeerID, _ host: isolated some CapacityNotifierHost) {
+    func notifyLater(_ peer: PeerID, _ host: isolated some RefusedPeersNotifierHost) {
         pending[peer] = nil
         if !isTrusted(peer, host) {
             let strangers = pending.filter { $0.value == .later && !isTrusted($0.key, host) }
@@ -103,12 +104,12 @@ final class RefusedPeersNotifier {
         pending[peer] = .later
     }
 
-    private func isTrusted(_ peer: PeerID, _ host: isolated some CapacityNotifierHost) -> Bool {
+    private func isTrusted(_ peer: PeerID, _ host: isolated some RefusedPeersNotifierHost) -> Bool {
         host.registry.record(of: peer)?.trust == .trusted
     }
 
     /// Dials the next peers to notify, except those with a session.
-    private func dial(_ host: isolated some CapacityNotifierHost) {
+    private func dial(_ host: isolated some RefusedPeersNotifierHost) {
         while !host.isStopping, let peer = slots.next() {
             let endpoints = host.endpoints(of: peer)
             let hasSession = host.isDialling(peer) || host.sessions(with: peer).contains(where: \.machine.isOpen)
@@ -126,7 +127,7 @@ final class RefusedPeersNotifier {
 }
 
 /// A limit on concurrent dials that notify peers. Trusted peers are dialled before strangers.
-struct CapacityNotificationSlots {
+struct CapacityNoticeDialSlots {
     /// Maximum number of dials at once.
     static let atOnce = 8
 

@@ -22,7 +22,7 @@ public struct RouteList: Sendable {
 
     /// Posts a letter to this machine itself, and waits until it is read and opened, at most 30 s.
     /// - Throws: `HexlistError` `notFound`.
-    public func test(_ name: String) async throws -> RouteTest {
+    public func test(_ name: String) async throws -> RouteTestResult {
         try await node.perform { node in
             guard let reader = node.routes.reader(name) else {
                 throw HexlistError(.notFound, "There is no route `\(name)`.", hint: "To list the routes: `hexlist route`.")
@@ -31,8 +31,8 @@ public struct RouteList: Sendable {
             let fault = await withCheckedContinuation { continuation in
                 reader.test(node) { continuation.resume(returning: $0) }
             }
-            if let fault { return RouteTest(message: fault.text) }
-            return RouteTest(milliseconds: Int((node.clocks.now - began) / .milliseconds(1)))
+            if let fault { return RouteTestResult(message: fault.text) }
+            return RouteTestResult(milliseconds: Int((node.clocks.now - began) / .milliseconds(1)))
         }
     }
 }

@@ -79,7 +79,7 @@ public final class Rclone: Sendable {
         } catch let error as HexlistError {
             throw RemoteFault(.interrupted(progressed: false), "rclone", error)
         }
-        guard let remote = remotes.first(where: { PeerText.areEqual($0.name, link.remote) }) else {
+        guard let remote = remotes.first(where: { PeerTextComparison.areEqual($0.name, link.remote) }) else {
             let name = TerminalText.clean(link.remote, columns: 60)
             throw RemoteFault(.final, "notFound", HexlistError(.notFound, "rclone no longer has a remote \(name)."))
         }
@@ -105,9 +105,9 @@ public final class Rclone: Sendable {
     /// Returns the service name of a remote: its own name, prefixed with `rclone.` if Hexlist uses that name for own shares.
     /// - Parameter names: the unique names of all remotes.
     static func serviceName(of name: String, among names: some Collection<String>) -> String {
-        guard PeerText.areEqual(name, LocalAPI.ownService) else { return name }
+        guard PeerTextComparison.areEqual(name, LocalAPI.ownService) else { return name }
         var free = LocalAPI.remotePrefix + name
-        while names.contains(where: { PeerText.areEqual($0, free) }) { free = LocalAPI.remotePrefix + free }
+        while names.contains(where: { PeerTextComparison.areEqual($0, free) }) { free = LocalAPI.remotePrefix + free }
         return free
     }
 

@@ -174,7 +174,7 @@ actor RcloneProcess {
         guard let path = settings.program else { return fail(.missing) }
         runs += 1
         let login = RcloneLogin()
-        let output = StderrReader()
+        let output = SharedStderrTail()
         let (ports, announced) = AsyncStream.makeStream(of: UInt16.self, bufferingPolicy: .bufferingNewest(1))
         var program = Program(path, ["rcd", "--rc-addr", "127.0.0.1:0"])
         program.endsWithThisProcess = true

@@ -39,7 +39,9 @@ public struct RcloneRemote: Sendable {
 
     /// Returns a page of a folder. The first page queries the service; later pages come from the listing, which is cached for a minute.
     /// - Parameter after: the `next` of the previous page.
-    public func page(of path: SharePath, by order: FileOrder, after: String?, limit: Int, force: Bool = false) async throws -> FilePage {
+    public func page(of path: SharePath, by order: FolderSortOrder, after: String?, limit: Int, force: Bool = false) async throws
+        -> FilePage
+    {
         let folder = path.description
         var listing = after == nil ? nil : listings.listing(name, folder, order, now: .now)
         if listing == nil {
@@ -145,10 +147,10 @@ public struct RcloneRemote: Sendable {
     /// Creates or revokes links, several at a time, and reports the result of each path in any order.
     /// - Parameter expire: seconds until the links expire; `nil` for the service's default.
     public func links(
-        to paths: [SharePath], expire: Double?, revokes: Bool, force: Bool = false, each: @escaping @Sendable (LinkReply) -> Void
+        to paths: [SharePath], expire: Double?, revokes: Bool, force: Bool = false, each: @escaping @Sendable (ServiceLinkResult) -> Void
     ) async throws {
         var rest = paths[...]
-        try await withThrowingTaskGroup(of: LinkReply.self) { group in
+        try await withThrowingTaskGroup(of: ServiceLinkResult.self) { group in
             func next() {
                 guard let path = rest.popFirst() else { return }
                 group.addTask { try await reply(to: path, expire, revokes, force) }
@@ -163,16 +165,16 @@ public struct RcloneRemote: Sendable {
         try Task.checkCancellation()
     }
 
-    private func reply(to path: SharePath, _ expire: Double?, _ revokes: Bool, _ force: Bool) async throws -> LinkReply {
+    private func reply(to path: SharePath, _ expire: Double?, _ revokes: Bool, _ force: Bool) async throws -> ServiceLinkResult {
         let text = path.description
         do {
             let key: RequestKey = revokes ? .revoke(path: .init(text)) : .link(path: .init(text))
             let url = try await translatingFaults(path) {
                 try await scheduler.perform(key, force: force) { try await link(text, expire, revokes) }
             }
-            return LinkReply(path: text, url: url, service: url == nil ? nil : service)
+            return ServiceLinkResult(path: text, url: url, service: url == nil ? nil : service)
         } catch let error as HexlistError {
-            return LinkReply(path: text, error: error)
+            return ServiceLinkResult(path: text, error: error)
         }
     }
 

@@ -21,7 +21,7 @@ public struct RcloneSettings: Sendable {
     var program: String? {
         let path = environment["PATH"] ?? "/usr/local/bin:/usr/bin:/bin"
         return path.utf8.split(separator: UInt8(ascii: ":")).lazy.map { String(decoding: $0, as: UTF8.self) + "/rclone" }
-            .first { $0.utf8.first == UInt8(ascii: "/") && Executable.exists($0) }
+            .first { $0.utf8.first == UInt8(ascii: "/") && ExecutableFile.exists($0) }
     }
 
     /// The rclone command line with this configuration, to be shown to the user.

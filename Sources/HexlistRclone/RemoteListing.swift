@@ -5,12 +5,12 @@ import Synchronization
 
 /// The sorted entries of a folder of a remote.
 struct RemoteListing: Sendable {
-    let order: FileOrder
+    let order: FolderSortOrder
     let entries: [FileEntry]
     /// Number of entries that the listing omits.
     let leftOut: Int
 
-    init(_ entries: [FileEntry], by order: FileOrder, leftOut: Int) {
+    init(_ entries: [FileEntry], by order: FolderSortOrder, leftOut: Int) {
         self.order = order
         self.leftOut = leftOut
         self.entries = entries.sorted { Self.precedes(Cursor($0, order), Cursor($1, order)) }
@@ -23,7 +23,7 @@ struct RemoteListing: Sendable {
 
         init(key: Int64, name: String) { (self.key, self.name) = (key, name) }
 
-        init(_ entry: FileEntry, _ order: FileOrder) {
+        init(_ entry: FileEntry, _ order: FolderSortOrder) {
             name = entry.name
             key =
                 switch order {
@@ -71,7 +71,7 @@ final class ListingCache: Sendable {
 
     private let kept = Mutex<[CachedListing]>([])
 
-    func listing(_ remote: String, _ folder: String, _ order: FileOrder, now: ContinuousClock.Instant) -> RemoteListing? {
+    func listing(_ remote: String, _ folder: String, _ order: FolderSortOrder, now: ContinuousClock.Instant) -> RemoteListing? {
         kept.withLock { kept in
             kept.removeAll { $0.at + Self.maximumAge < now }
             return kept.last {

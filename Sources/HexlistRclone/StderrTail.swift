@@ -56,7 +56,7 @@ struct StderrTail: Sendable {
 }
 
 /// A thread-safe `StderrTail`.
-final class StderrReader: Sendable {
+final class SharedStderrTail: Sendable {
     private let words = Mutex(StderrTail())
 
     func read(_ bytes: ArraySlice<UInt8>) -> UInt16? { words.withLock { $0.read(bytes) } }

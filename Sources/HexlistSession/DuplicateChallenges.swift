@@ -3,7 +3,7 @@ import HexlistTransport
 package import HexlistWire
 
 /// The owner of the sessions. `DuplicateChallenges` asks it about pairings, and reports identity conflicts to it.
-package protocol DuplicatesHost: Actor {
+package protocol DuplicateChallengesHost: Actor {
     /// Whether the two users are comparing the digits of a pairing on this session.
     func isPairing(on session: PeerSession) -> Bool
     /// Asks the host to end a duplicate session later, after the pairing on it.
@@ -75,9 +75,9 @@ package final class DuplicateChallenges {
 
     /// Handles the end of a challenge.
     /// - Parameter answered: whether the peer answered the Ping in time.
-    package func ended(_ session: PeerSession, message: String, answered: Bool, _ host: isolated some DuplicatesHost) {
+    package func ended(_ session: PeerSession, message: String, answered: Bool, _ host: isolated some DuplicateChallengesHost) {
         guard let peer = session.peer, let challenge = challenges[peer]?.first(where: { $0.older === session }),
-            PeerText.areEqual(challenge.message, message)
+            PeerTextComparison.areEqual(challenge.message, message)
         else { return }
         remove(challenge, of: peer)
         let (older, newer) = (session, challenge.newer)
@@ -99,7 +99,7 @@ package final class DuplicateChallenges {
         }
     }
 
-    private func end(_ session: PeerSession, _ host: isolated some DuplicatesHost) {
+    private func end(_ session: PeerSession, _ host: isolated some DuplicateChallengesHost) {
         if !host.postponesEnd(of: session) { session.act { $0.end(.duplicateSession, &$1) } }
     }
 
@@ -110,7 +110,7 @@ package final class DuplicateChallenges {
 
     /// Ends the sessions of a key that exceed the limit, after the first frame of a new session. The sessions that the peer dialled and
     /// those that this machine dialled count separately. Otherwise each machine would end different ones if both dial at the same time.
-    package func endSurplus(of key: Fingerprint, newest: PeerSession, _ host: isolated some DuplicatesHost) {
+    package func endSurplus(of key: Fingerprint, newest: PeerSession, _ host: isolated some DuplicateChallengesHost) {
         let older = sessions.sessions(of: key).filter {
             $0 !== newest && $0.machine.hasBegun && $0.connection.role == newest.connection.role
         }

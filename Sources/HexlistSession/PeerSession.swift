@@ -29,7 +29,7 @@ public final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
     /// The reason for the session's end; `nil` while it runs.
     public private(set) var end: Session.EndReason?
     /// The diagnostic requests on this session.
-    package var checks = SessionChecks()
+    package var checks = PendingDiagnostics()
 
     private let table: SessionTable
     /// The weight of this session's hexes that wait to be stored, as last reported to the table, and the owner to which it was attributed.
@@ -337,7 +337,7 @@ public final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
     private func scheduleTick() {
         guard connection.isOpen, let deadline = machine.nextDeadline else { return }
         if machine.mayTickLate {
-            let second = WholeSeconds.next(from: deadline)
+            let second = SecondGrid.next(from: deadline)
             guard needsTick(at: second) else { return }
             tick = (nil, second)
             table.shareTick(self, at: second)

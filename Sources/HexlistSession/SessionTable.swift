@@ -22,7 +22,7 @@ public final class SessionTable: @unchecked Sendable {
     private(set) var room = InboundMemoryLimit()
     /// The last two trusted sessions whose hexes were passed to the store.
     private var recentStoreWriters: [(session: ObjectIdentifier, at: ContinuousClock.Instant)] = []
-    private var ticks = CoalescedTimers()
+    private var ticks = CoalescedTicks()
     private let tickTimer: DeadlineTimer
     private var isStopped = false
     let clocks: Clocks
@@ -79,7 +79,7 @@ public final class SessionTable: @unchecked Sendable {
             let isSameKey = other !== session && other.machine.isOpen && key != nil && other.connection.peerFingerprint == key
             return !other.machine.isClosed && !isSameKey && mayGiveWay(other)
         }
-        if let surplus = StrangerSessions.surplus(open.map(\.connection.remoteNetwork), limit: limits.strangerSessions) {
+        if let surplus = StrangerSessionRules.surplus(open.map(\.connection.remoteNetwork), limit: limits.strangerSessions) {
             open[surplus].act { $0.end(.idle, text: "Others need the place.", &$1) }
         }
         // Ended sessions wait for the peer to close the connection. If there are too many of them, the oldest connection is aborted.
@@ -91,7 +91,7 @@ public final class SessionTable: @unchecked Sendable {
 
     /// Divides the rate limit of all strangers equally among their sessions. Called after the limit or the number of sessions has changed.
     func shareAmongStrangers() {
-        let rate = StrangerSessions.rate(
+        let rate = StrangerSessionRules.rate(
             each: limits.strangerFramesPerSecond, together: limits.allStrangersFramesPerSecond,
             sessions: strangers.count { !$0.machine.isClosed })
         guard rate != strangerRate else { return }

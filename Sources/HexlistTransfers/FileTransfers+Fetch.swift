@@ -10,7 +10,7 @@ extension FileTransfers {
     /// with a folder for each inner hex.
     /// - Throws: `HexlistError`: `notFound` if the hex, a link or the file does not exist; `badRequest` if nothing can be fetched, or the
     ///   destination is invalid; `recentlyFailed` if the same transfer failed repeatedly.
-    public func fetch(_ request: TransferRequest) async throws -> TransferStart {
+    public func fetch(_ request: TransferRequest) async throws -> TransferStartResult {
         let destination = try FetchDestination(request)
         let mask = request.umask ?? 0o022
         guard (0...0o777).contains(mask) else { throw HexlistError(.badRequest, "`umask` is a number from 0 to 511 (octal 777).") }
@@ -23,7 +23,7 @@ extension FileTransfers {
 
     private func fetch(
         _ request: TransferRequest, _ service: String, _ typed: String, _ destination: FetchDestination, _ mask: Int
-    ) async throws -> TransferStart {
+    ) async throws -> TransferStartResult {
         guard case .folder(let base) = destination else {
             throw HexlistError(.badRequest, "Files of a service can only be fetched into a folder.", hint: "Name a folder with `--to`.")
         }
@@ -42,7 +42,7 @@ extension FileTransfers {
         let read = try await FetchTree.read(request.force == true ? found.forced : found, path)
         let (tree, present) = try await onFileThread {
             var tree = read
-            try DestinationFolder.make(Array(tree.folders.dropFirst()), in: base, mask: mask)
+            try FolderCreator.make(Array(tree.folders.dropFirst()), in: base, mask: mask)
             let present = tree.dropPresent(in: base)
             return (tree, present)
         }
@@ -65,7 +65,8 @@ extension FileTransfers {
         return start
     }
 
-    private func fetch(_ request: TransferRequest, _ id: Int64, _ destination: FetchDestination, _ mask: Int) async throws -> TransferStart
+    private func fetch(_ request: TransferRequest, _ id: Int64, _ destination: FetchDestination, _ mask: Int) async throws
+        -> TransferStartResult
     {
         guard let hex = try await store.read({ try $0.hex(id) }) else { throw HexlistError.noHex(id) }
         let content = hex.content
@@ -107,7 +108,7 @@ extension FileTransfers {
             }
             let wanted = rows
             rows = try await onFileThread {
-                try DestinationFolder.make(folders, in: folder, mask: mask)
+                try FolderCreator.make(folders, in: folder, mask: mask)
                 return wanted.filter { !$0.isThere }
             }
         case .place(let place): rows = try placed(rows, in: place, request)
@@ -121,7 +122,7 @@ extension FileTransfers {
     /// Adds the transfers that are not in the queue yet, and retries the others.
     private func begin(
         _ all: [TransferRow], _ destination: FetchDestination, hex: Int64, force: Bool, at now: Int64
-    ) async throws -> TransferStart {
+    ) async throws -> TransferStartResult {
         // Several links to the same file need only one transfer.
         var seen: Set<TransferKey> = []
         var rows = all.filter { seen.insert(TransferKey($0)).inserted }
@@ -139,7 +140,7 @@ extension FileTransfers {
         let added = new.isEmpty ? [] : try await addTransfers(new)
         fetching.add(added.filter { $0.state == .waiting }, pooled: pooled, force: force, self)
         node.notifyWatchers()
-        return TransferStart(
+        return TransferStartResult(
             first: added.first?.id ?? known.min(), last: added.last?.id ?? known.max(), known: known.count, passedOver: 0)
     }
 
@@ -150,7 +151,7 @@ extension FileTransfers {
     /// - Parameter make: creates the row with this index. Called several times for each row, on several threads.
     private func begin(
         _ count: Int, force: Bool, _ make: @escaping @Sendable (Int) throws -> TransferRow
-    ) async throws -> TransferStart {
+    ) async throws -> TransferStartResult {
         let keys = try await onFileThread { try (0..<count).map { TransferKey(try make($0)) } }
         var seen: Set<TransferKey> = []
         let wanted = keys.indices.filter { seen.insert(keys[$0]).inserted }
@@ -158,7 +159,7 @@ extension FileTransfers {
         let retried = wanted.map { retryKnown(keys[$0], force: force) }
         let (new, known) = (zip(wanted, retried).filter { $0.1 == nil }.map(\.0), retried.compactMap(\.self))
         guard !new.isEmpty else {
-            return TransferStart(first: known.min(), last: known.max(), known: known.count, passedOver: 0)
+            return TransferStartResult(first: known.min(), last: known.max(), known: known.count, passedOver: 0)
         }
         let ids = try await store.addTransfers(new.count) { try make(new[$0]).checkingLink() }
         for start in stride(from: 0, to: new.count, by: Self.rowsAtOnce) {
@@ -168,7 +169,7 @@ extension FileTransfers {
             fetching.add(rows.filter { $0.state == .waiting }, force: force, self)
         }
         node.notifyWatchers()
-        return TransferStart(first: ids.lowerBound, last: ids.upperBound, known: known.count, passedOver: 0)
+        return TransferStartResult(first: ids.lowerBound, last: ids.upperBound, known: known.count, passedOver: 0)
     }
 
     /// Checks that none of these transfers is suspended after repeated failures, unless `force` is set.

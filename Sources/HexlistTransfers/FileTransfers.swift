@@ -22,7 +22,7 @@ public actor FileTransfers: EventLoopActor {
     nonisolated let logger: Logger
     nonisolated let transport: PeerTransport
     nonisolated let node: any TransfersHost
-    nonisolated let remotes: (any ContentServices)?
+    nonisolated let remotes: (any RemoteServices)?
     nonisolated let pool: FilePool
     nonisolated let uploads = Uploads()
     private nonisolated let executor: any SerialExecutor
@@ -39,7 +39,7 @@ public actor FileTransfers: EventLoopActor {
     ///   - remotes: the rclone remotes; `nil` if there are none.
     public init(
         _ configuration: TransfersConfiguration, node: any TransfersHost, identity: Identity, store: HexStore, transport: PeerTransport,
-        remotes: (any ContentServices)?, on eventLoop: any EventLoop, _ clocks: Clocks, logger: Logger
+        remotes: (any RemoteServices)?, on eventLoop: any EventLoop, _ clocks: Clocks, logger: Logger
     ) {
         self.configuration = configuration
         self.node = node
@@ -58,7 +58,7 @@ public actor FileTransfers: EventLoopActor {
 
     public nonisolated var offers: FileOffers { FileOffers(transfers: self) }
     public nonisolated var cache: FileCache { FileCache(transfers: self) }
-    public nonisolated var shares: FolderShares { FolderShares(transfers: self) }
+    public nonisolated var shares: ShareRegistry { ShareRegistry(transfers: self) }
     public nonisolated var services: ServiceDirectory { ServiceDirectory(transfers: self) }
 
     // MARK: Start and stop

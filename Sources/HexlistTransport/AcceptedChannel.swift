@@ -147,7 +147,7 @@ final class AcceptedChannel: ChannelGateOwner {
         state.accepted(connection)
     }
 
-    /// Prepares a connection on which the peer fetches files, if the `FileHost` permits another one.
+    /// Prepares a connection on which the peer fetches files, if the `FileConnectionHost` permits another one.
     private func serve(_ fingerprint: Fingerprint, on channel: any Channel, replacing handshake: HandshakeHandler) {
         deadline?.cancel()
         deadline = nil

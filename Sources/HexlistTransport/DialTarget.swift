@@ -95,7 +95,7 @@ public struct DialReport: Sendable {
     public var connection: PeerConnection?
     /// The connection, if the purpose of the dial was to fetch files.
     public var files: FileClientConnection?
-    /// Whether a connection was established, if the purpose of the dial was to serve files. The connection was passed to the `FileHost`.
+    /// Whether a connection was established, if the purpose of the dial was to serve files. The connection was passed to the `FileConnectionHost`.
     public var isServing = false
     /// All failures, in the order in which they occurred, even if the dial succeeded later. A host name has one failure for each address.
     public var failures: [DialFailure]

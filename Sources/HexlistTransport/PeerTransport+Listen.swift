@@ -40,7 +40,7 @@ extension PeerTransport {
     /// - Returns: the port that is used.
     /// - Throws: `HexlistError` `portInUse` or `configuration`. No socket listens then.
     public func listenForDevices(
-        addresses: [String], port: UInt16, received: @escaping @Sendable (DeviceExchange) -> Void,
+        addresses: [String], port: UInt16, received: @escaping @Sendable (IncomingDeviceRequest) -> Void,
         refused: @escaping @Sendable (IPAddress) -> Void
     ) async throws -> Int {
         let tls = try DeviceTLS(identity: identity)

@@ -56,7 +56,7 @@ public final class PeerTransport: Sendable {
     }
 
     /// Starts to serve files. Before that, connections for files are closed after their handshake. Thread-safe.
-    public func serveFiles(for host: FileHost) {
+    public func serveFiles(for host: FileConnectionHost) {
         let state = state
         eventLoop.execute { state.value.serveFiles(for: host) }
     }
@@ -101,7 +101,7 @@ public final class PeerTransport: Sendable {
     }
 
     /// Dials a peer that has requested it, in order to serve files. On success, the report has `isServing` instead of `connection`. The
-    /// `FileHost` receives the connection, as if the peer had dialled.
+    /// `FileConnectionHost` receives the connection, as if the peer had dialled.
     public func dialToServeFiles(_ targets: [DialTarget], expecting expected: PeerID) -> Dial {
         dial(targets, for: .servingFiles, expecting: expected, stagger: .milliseconds(250))
     }

@@ -21,7 +21,7 @@ final class TransportState {
     private(set) var isStopping = false
     private var onAccept: ((PeerConnection) -> Void)?
     /// The callbacks for serving files; `nil` if no files are served.
-    private var fileHost: FileHost?
+    private var fileHost: FileConnectionHost?
     let fileThreads = FileThreads()
     private var live: [ObjectIdentifier: LiveChannel] = [:]
     private var races: [ObjectIdentifier: DialRace] = [:]
@@ -58,10 +58,10 @@ final class TransportState {
 
     func accept(with onAccept: @escaping (PeerConnection) -> Void) { self.onAccept = onAccept }
 
-    func serveFiles(for host: FileHost) { fileHost = host }
+    func serveFiles(for host: FileConnectionHost) { fileHost = host }
 
     /// The host that may serve files to the peer with this key; `nil` if the peer may not have another connection for files.
-    func host(serving peer: Fingerprint) -> FileHost? {
+    func host(serving peer: Fingerprint) -> FileConnectionHost? {
         guard let fileHost, !isStopping, fileHost.mayServe(peer) else { return nil }
         return fileHost
     }

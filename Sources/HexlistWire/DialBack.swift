@@ -68,8 +68,8 @@ public struct DialBack: Sendable, Equatable {
 
 extension Hello {
     /// Whether the sender supports dialling back.
-    public var answersDialBack: Bool { features.contains { PeerText.areEqual($0, DialBack.feature) } }
+    public var answersDialBack: Bool { features.contains { PeerTextComparison.areEqual($0, DialBack.feature) } }
 
     /// Whether the sender serves files.
-    public var servesFiles: Bool { features.contains { PeerText.areEqual($0, ProtocolLimits.filesFeature) } }
+    public var servesFiles: Bool { features.contains { PeerTextComparison.areEqual($0, ProtocolLimits.filesFeature) } }
 }

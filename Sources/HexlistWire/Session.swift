@@ -140,7 +140,7 @@ public struct Session: Sendable {
     public internal(set) var ownHello: Hello
     public internal(set) var isTrusted: Bool
 
-    var inbound = InboundNumbers()
+    var inbound = InboundSequence()
     var outbound = OutboundWindow()
     /// Number of malformed frames of the peer. At `ProtocolLimits.strikes` the session ends.
     var strikes = 0
@@ -265,7 +265,7 @@ public struct Session: Sendable {
             guard token.utf8.count <= ProtocolLimits.messageBytes else { return }  // bounds the memory; tokens of Hexlist are shorter
             pendingPong = token
         case .pong:
-            guard let open = challenge, PeerText.areEqual(wrapper.message, open.message) else { return }
+            guard let open = challenge, PeerTextComparison.areEqual(wrapper.message, open.message) else { return }
             challenge = nil
             actions.append(now <= open.deadline ? .challengeAnswered(open.message) : .challengeFailed(open.message))
         case .bye:

@@ -24,7 +24,7 @@ struct CommonOptions: ParsableArguments {
         do {
             return try await withClient(Environment.variables, body)
         } catch var error as HexlistError where error.code == .daemonUnreachable {
-            if let invoker = Invoker.ofSudo() {
+            if let invoker = SudoInvoker.ofSudo() {
                 error.hint = "Run it without sudo: hexlistd only answers the user it runs as (\(invoker.name))."
             }
             throw error
@@ -47,10 +47,11 @@ struct CommonOptions: ParsableArguments {
     /// - Parameter variables: the environment of the user whose daemon is contacted.
     func withClient<Result>(_ variables: [String: String], _ body: (HexlistClient) async throws -> Result) async throws -> Result {
         let (paths, holder) = located(variables)
-        let command = DaemonStart.command(paths) { access($0, F_OK) == 0 }
+        let command = DaemonNotRunningText.command(paths) { access($0, F_OK) == 0 }
         return try await body(
             HexlistClient(
-                socketPath: paths.socket, startCommand: command, absent: DaemonStart.absent(paths, holder: holder, startCommand: command)))
+                socketPath: paths.socket, startCommand: command,
+                absent: DaemonNotRunningText.absent(paths, holder: holder, startCommand: command)))
     }
 }
 

@@ -38,7 +38,7 @@ enum Editor {
             throw HexlistError(.internal, "The editor `\(TerminalText.clean(command, columns: 60))` cannot be started (\(error)).")
         } catch let error as HexlistError {
             // An unchanged file contains nothing that could get lost.
-            if let left = try? read(path), PeerText.areEqual(left, text) {
+            if let left = try? read(path), PeerTextComparison.areEqual(left, text) {
                 remove(path)
             } else {
                 StandardError.note("Your text is kept in \(path)")

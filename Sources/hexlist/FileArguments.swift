@@ -27,7 +27,7 @@ enum FileArgument {
     /// Refuses an argument that is the bare name of an existing file.
     /// - Throws: `HexlistError` with the hint to write a path.
     static func refuseBareName(_ text: String) throws(HexlistError) {
-        guard !text.isEmpty, text != "-", LinkForm(text) != .link, text.utf8.count < 4_096 else { return }
+        guard !text.isEmpty, text != "-", LinkTextKind(text) != .link, text.utf8.count < 4_096 else { return }
         var status = stat()
         guard lstat(text, &status) == 0 else { return }
         let shown = TerminalText.clean(text, columns: 60)
@@ -81,7 +81,7 @@ enum FileArgument {
 }
 
 /// A hex typed by the user, together with links to the offered files.
-struct OfferingInput: JSONEncodable {
+struct HexWithOfferedFiles: JSONEncodable {
     var hex: HexInput
     /// The HexJM with the links to the files, created by the daemon.
     var offered: JSONValue

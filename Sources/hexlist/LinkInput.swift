@@ -48,7 +48,7 @@ struct LinkInput: JSONEncodable {
     /// - Throws: `HexlistError` for HTML and XML, unless `check` is `raw`.
     static func text(of path: String, _ check: TypedLinkCheck) throws -> String {
         let text = String(decoding: try ImportedFile.text(InputFile.read(path, limit: LocalAPI.bodyBytes), path).bytes, as: UTF8.self)
-        if check != .raw, FirstLineCheck(text.utf8) == .markup { throw FirstLineCheck.markupError(path) }
+        if check != .raw, InputKindCheck(text.utf8) == .markup { throw InputKindCheck.markupError(path) }
         return text
     }
 

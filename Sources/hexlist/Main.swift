@@ -18,7 +18,7 @@ enum Main {
         do {
             if let send = SendCommand(usual: arguments) {
                 try ProcFileSystem.check(for: "hexlist")
-                MainLoop.run {
+                MainThreadEventLoop.run {
                     await end {
                         var send = send
                         try await send.run()

@@ -122,7 +122,7 @@ enum MineText {
     }
 
     /// Returns the lines for the hexes inside another one, indented by `depth`. Recursive, with one call per level.
-    private static func tree(_ children: [ChildJSON], depth: Int) -> [String] {
+    private static func tree(_ children: [InnerHexJSON], depth: Int) -> [String] {
         children.flatMap {
             [line($0.id, HexText.title($0) ?? "", links: $0.links.count, depth: depth)] + tree($0.children ?? [], depth: depth + 1)
         }
@@ -135,13 +135,13 @@ enum MineText {
     }
 
     /// Describes the hexes inside those to delete, such as `3 hexes with 40 links`; `nil` if there are none.
-    static func inside(_ deletion: ChangedJSON) -> String? {
+    static func inside(_ deletion: ChangeCountJSON) -> String? {
         guard deletion.hexesInside > 0 else { return nil }
         return "\(HumanText.count(deletion.hexesInside, "hex", "hexes")) with \(HumanText.count(deletion.linksInside, "link", "links"))"
     }
 
     /// Describes everything that will be deleted: `2 hexes with 40 links, and 6 hexes with 9 links inside`.
-    static func deletion(_ deletion: ChangedJSON) -> String {
+    static func deletion(_ deletion: ChangeCountJSON) -> String {
         let links = deletion.links > 0 ? " with \(HumanText.count(deletion.links, "link", "links"))" : ""
         return HumanText.count(deletion.changed, "hex", "hexes") + links + (inside(deletion).map { ", and \($0) inside" } ?? "")
     }
@@ -159,7 +159,7 @@ enum MineText {
     }
 }
 
-extension ChildJSON {
+extension InnerHexJSON {
     /// The number of hexes inside this one at all levels, and of the links in them. Recursive, with one call per level.
     var inside: (hexes: Int, links: Int) {
         (children ?? []).reduce(into: (0, 0)) { sum, child in

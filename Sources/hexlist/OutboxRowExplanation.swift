@@ -13,7 +13,7 @@ struct OutboxRowExplanation {
     /// Whether this machine trusts the peer.
     let isTrusted: Bool
     /// The condition that the row waits for; `nil` if unknown.
-    let waitingFor: ForwardCompatibleEnum<OutboxWait>?
+    let waitingFor: ForwardCompatibleEnum<OutboxWaitReason>?
     let next: Timestamp?
     /// The post on a route; `nil` if there was none.
     let post: Post?
@@ -52,7 +52,8 @@ struct OutboxRowExplanation {
     }
 
     private init(
-        _ row: Int64, _ state: OutboxState, _ label: PeerDisplayName, _ waitingFor: ForwardCompatibleEnum<OutboxWait>?, _ next: Timestamp?,
+        _ row: Int64, _ state: OutboxState, _ label: PeerDisplayName, _ waitingFor: ForwardCompatibleEnum<OutboxWaitReason>?,
+        _ next: Timestamp?,
         _ post: Post?, _ code: String?, _ message: String?
     ) {
         self.row = row
@@ -176,10 +177,10 @@ struct OutboxRowExplanation {
 }
 
 /// Finds an online peer that has the name of an offline one. It may be the same machine, reinstalled with a new key.
-enum SameNamePeer {
+enum ReinstalledPeerFinder {
     /// Returns the only online peer that has the name or alias of the offline peer `gone`; `nil` if there are none or several.
     static func of(_ gone: PeerView, among peers: [PeerView]) -> PeerView? {
-        let names = [gone.name, gone.alias ?? ""].compactMap(NameKey.init)
+        let names = [gone.name, gone.alias ?? ""].compactMap(NormalizedName.init)
         let here = peers.filter { peer in
             peer.state == .verified && peer.uuid != gone.uuid
                 && names.contains { $0.isKey(of: peer.name) || peer.alias.map($0.isKey) ?? false }
@@ -190,7 +191,7 @@ enum SameNamePeer {
     /// Returns the only trusted peer that is offline and has the name of a peer that was just paired: probably the same machine before it
     /// was reinstalled. `nil` if there are none or several.
     static func earlier(than new: PeerView, among peers: [PeerView]) -> PeerView? {
-        guard let key = NameKey(new.name) else { return nil }
+        guard let key = NormalizedName(new.name) else { return nil }
         let old = peers.filter { peer in
             peer.uuid != nil && peer.uuid != new.uuid && peer.trust == .trusted && peer.state == .away
                 && (key.isKey(of: peer.name) || peer.alias.map(key.isKey) ?? false)

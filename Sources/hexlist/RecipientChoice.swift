@@ -25,14 +25,14 @@ struct RecipientChoice {
         guard words.count > 1 || hasOtherContent, let last = words.indices.last else { return [] }
         return (last > 0 ? [last, 0] : [last]).filter { index in
             let word = words[index]
-            return word != "-" && (isRaw || !FileArgument.isPath(word)) && LinkForm(word) != .link
+            return word != "-" && (isRaw || !FileArgument.isPath(word)) && LinkTextKind(word) != .link
         }
     }
 
     /// Whether something is left to send after one argument is taken as the recipient.
     var hasContent: Bool {
         guard !hasOtherContent, words.count == 1 else { return hasOtherContent || !words.isEmpty }
-        return words[0] == "-" || isRaw || FileArgument.isPath(words[0]) || LinkForm(words[0]) != .other
+        return words[0] == "-" || isRaw || FileArgument.isPath(words[0]) || LinkTextKind(words[0]) != .other
     }
 
     func find(_ client: HexlistClient) async throws -> Choice {
@@ -45,7 +45,7 @@ struct RecipientChoice {
 }
 
 /// The errors of a `send` for which no recipient was found or confirmed.
-enum MissingRecipient {
+enum RecipientErrors {
     /// Maximum number of trusted peers listed in an error.
     private static let nameLimit = 8
 

@@ -19,7 +19,7 @@ enum TypedLinkCheck {
     func checked(
         _ link: LinkInput, from source: String? = nil, after previous: LinkInput? = nil, before following: ArraySlice<String> = []
     ) throws(HexlistError) -> LinkInput {
-        let form = LinkForm(link.url)
+        let form = LinkTextKind(link.url)
         switch (self, form) {
         case (.raw, _): return link
         case (_, .link):
@@ -37,7 +37,7 @@ enum TypedLinkCheck {
             guard let previous, source == nil else {
                 throw refused(link, source, "A link begins like https://. To send it anyway: --raw.")
             }
-            let more = following.prefix { argument in LinkInput(argument).map { LinkForm($0.url) == .other } ?? false }
+            let more = following.prefix { argument in LinkInput(argument).map { LinkTextKind($0.url) == .other } ?? false }
             let words = ([previous.url, previous.description, link.url, link.description] + more).filter { !$0.isEmpty }
             throw refused(
                 link, source,

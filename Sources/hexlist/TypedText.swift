@@ -29,7 +29,7 @@ struct TypedText {
         guard let first = LinkInput(argument) else { return }
         if check == .raw { return links.append(first) }
         let (word, isWord) = (first.url, first.description.isEmpty)
-        switch LinkForm(word) {
+        switch LinkTextKind(word) {
         case .bareHost where isWord || Self.isHost(word):
             links += try LinkInput.all(argument, check).map { try check.checked($0) }
         case .link where isWord && !word.contains("://"):
@@ -54,7 +54,7 @@ struct TypedText {
     private mutating func addInput(_ check: TypedLinkCheck) throws {
         let input = try LinkInput.text(of: "-", check)
         let words = input.split(whereSeparator: \.isNewline).compactMap { LinkInput(String($0))?.url }.filter { !$0.hasPrefix("#") }
-        if check == .raw || words.allSatisfy({ LinkForm($0) != .other }) {
+        if check == .raw || words.allSatisfy({ LinkTextKind($0) != .other }) {
             links += try LinkInput.read(lines: input, check, name: InputFile.name("-"))
         } else {
             try add(LinkText(input), check)

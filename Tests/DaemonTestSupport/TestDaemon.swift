@@ -45,7 +45,7 @@ public struct TestDaemon: Sendable {
             configuration.port = 0
             var logger = Logger(label: name)
             logger.logLevel = .critical
-            let guests = GuestSessions(loop: group.next())
+            let guests = GuestInvitationRegistry(loop: group.next())
             let senders = PlainHTTPSenders(guests: guests, drops: DropTokens(try await store.read { try $0.dropTokens() }))
             let guestPort = GuestConnectionHandover(senders: senders)
             let make: NodeSupervisor.Maker = { [logger] identity, configuration in
@@ -56,7 +56,8 @@ public struct TestDaemon: Sendable {
             let node = try make(try Identity.create(in: folder.path), configuration)
             try await node.start()
             let supervisor = NodeSupervisor(
-                node: node, stateFolder: folder.path, machine: MachineID(environment: [:]), isForeign: false, logger: logger, make: make)
+                node: node, stateFolder: folder.path, machine: CopiedStateDetector(environment: [:]), isForeign: false, logger: logger,
+                make: make)
             let socket = "\(folder.path)/control.sock"
             let hookFaults = HookFaults()
             var inEffect = Settings(name: name)
@@ -111,7 +112,7 @@ public struct TestDaemon: Sendable {
     /// compute for up to a minute on a loaded machine.
     public static let patience = 240.0
 
-    public func send(_ links: [String], description: String = "d", to peers: [String], wait: SendWait = .stored, key: String? = nil)
+    public func send(_ links: [String], description: String = "d", to peers: [String], wait: SendWaitGoal = .stored, key: String? = nil)
         async throws
         -> [SendOutcome]
     {

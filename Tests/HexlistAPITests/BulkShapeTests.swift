@@ -52,13 +52,14 @@ struct BulkShapeTests {
     @Test(
         "the worst outcome decides, in the order 1, 4, 2, 3, 0",
         arguments: [
-            (BulkSummary(lines: 2, accepted: 2, stored: 2), SendWait.stored, HexlistAPI.ExitStatus.done), (BulkSummary(), .stored, .done),
+            (BulkSummary(lines: 2, accepted: 2, stored: 2), SendWaitGoal.stored, HexlistAPI.ExitStatus.done),
+            (BulkSummary(), .stored, .done),
             (BulkSummary(stored: 2, queued: 1), .stored, .pending), (BulkSummary(stored: 2, queued: 1), .queued, .done),
             (BulkSummary(stored: 2, held: 1), .stored, .pending), (BulkSummary(invalid: 1, queued: 1), .stored, .usage),
             (BulkSummary(invalid: 1, rejected: 1, queued: 1), .stored, .refused),
             (BulkSummary(invalid: 1, rejected: 1, failed: 1, queued: 1), .stored, .failed), (BulkSummary(invalid: 1), .queued, .usage),
         ])
-    func exitStatus(summary: BulkSummary, wait: SendWait, status: HexlistAPI.ExitStatus) {
+    func exitStatus(summary: BulkSummary, wait: SendWaitGoal, status: HexlistAPI.ExitStatus) {
         #expect(summary.exitStatus(wait: wait) == status)
     }
 }
@@ -122,14 +123,14 @@ struct WholeLinesTests {
 struct OutboxChangeTests {
     @Test func shapes() throws {
         for (rows, json) in [
-            (OutboxRows.ids([1, 2]), #"{"ids":[1,2]}"#), (.peer("ada", after: nil), #"{"peer":"ada"}"#),
+            (OutboxRowsRequest.ids([1, 2]), #"{"ids":[1,2]}"#), (.peer("ada", after: nil), #"{"peer":"ada"}"#),
             (.peer("ada", after: "7"), #"{"peer":"ada","after":"7"}"#),
         ] {
             #expect(rows.jsonText == json)
-            #expect(try OutboxRows(jsonBytes: Array(json.utf8)) == rows)
+            #expect(try OutboxRowsRequest(jsonBytes: Array(json.utf8)) == rows)
         }
         for json in ["{}", #"{"ids":[1],"peer":"x"}"#, #"{"peer":"x","all":true}"#] {
-            #expect(throws: JSONFault.self) { try OutboxRows(jsonBytes: Array(json.utf8)) }
+            #expect(throws: JSONFault.self) { try OutboxRowsRequest(jsonBytes: Array(json.utf8)) }
         }
         let change = OutboxChange(changed: 3, mayHaveArrived: 1, passedOver: 2, next: "9")
         #expect(change.jsonText == #"{"changed":3,"mayHaveArrived":1,"passedOver":2,"next":"9"}"#)

@@ -20,8 +20,8 @@ import Testing
         return try await RawHTTP.ask(port, "\(method) \(path)", fields: fields, body: body, mayReset: true)
     }
 
-    private func add(_ daemon: TestDaemon, _ name: String = "iPhone") async throws -> (drop: DropView, port: Int, path: String) {
-        let drop = try await daemon.client.addDrop(DropRequest(name: name, address: "127.0.0.1"))
+    private func add(_ daemon: TestDaemon, _ name: String = "iPhone") async throws -> (drop: DropTokenView, port: Int, path: String) {
+        let drop = try await daemon.client.addDrop(DropTokenRequest(name: name, address: "127.0.0.1"))
         let (port, url) = (await daemon.node.status().port, try #require(drop.url))
         let start = "http://127.0.0.1:\(port)"
         #expect(url.hasPrefix("\(start)/drop/") && url.utf8.count == start.utf8.count + "/drop/".utf8.count + GuestKey.length)
@@ -39,9 +39,9 @@ import Testing
             let listed = try await client.drops()
             #expect(listed.map(\.uuid) == [drop.uuid] && listed[0].url == nil && listed[0].qr == nil && listed[0].urls == nil)
             #expect(try daemons[0].api.store.readSync { try $0.dropTokens() }.map(\.sha256) == [GuestKey.hash(String(path.suffix(22)))])
-            await #expect(throws: HexlistError.self) { try await client.addDrop(DropRequest(name: "iphone", address: "127.0.0.1")) }
+            await #expect(throws: HexlistError.self) { try await client.addDrop(DropTokenRequest(name: "iphone", address: "127.0.0.1")) }
             for name in ["", " ", "a\u{7}", String(repeating: "x", count: 41)] {
-                await #expect(throws: HexlistError.self) { try await client.addDrop(DropRequest(name: name, address: "127.0.0.1")) }
+                await #expect(throws: HexlistError.self) { try await client.addDrop(DropTokenRequest(name: name, address: "127.0.0.1")) }
             }
             // A drop token does not open the page for guests.
             #expect(try await post(port, "/", "", method: "GET").status == 410)
@@ -219,9 +219,9 @@ import Testing
         try await TestDaemon.with("ada") { daemons in
             let (_, port, path) = try await add(daemons[0])
             let (_, _, other) = try await add(daemons[0], "iPad")
-            for _ in 0..<(DropGate.wrongTokensInHour + 60) { _ = try await post(port, "/drop/wrong", "a") }
+            for _ in 0..<(DropTokenAdmission.wrongTokensInHour + 60) { _ = try await post(port, "/drop/wrong", "a") }
             #expect(try await post(port, "/drop/wrong", "a").status == 429)
-            for number in 0..<DropGate.requestsInHour { #expect(try await post(port, path, "text \(number)").status == 200) }
+            for number in 0..<DropTokenAdmission.requestsInHour { #expect(try await post(port, path, "text \(number)").status == 200) }
             let refused = try await post(port, path, "one too many")
             #expect(refused.status == 429 && refused.body.contains("60 requests in an hour are the maximum"))
             #expect(try await post(port, other, "text").status == 200)

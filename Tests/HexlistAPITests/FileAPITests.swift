@@ -26,7 +26,7 @@ struct FileAPITests {
                 HexlistClient.Send(content: .hex(Array(offer.hex.bytes)), peers: ["bob"], timeout: TestDaemon.patience))
             let request = TransferRequest(hex: 1, to: folder.appending(path: "to").path)
             let start = try await bob.client.fetch(request)
-            #expect(start == TransferStart(first: 1, last: 1, known: 0, passedOver: 0))
+            #expect(start == TransferStartResult(first: 1, last: 1, known: 0, passedOver: 0))
             try await bob.client.watchTransfers(1...1) { $0.done == 0 }
             #expect(try Data(contentsOf: folder.appending(path: "to/talk.pdf")) == Data("talk".utf8))
             let listed = try await bob.client.transfers(limit: 10).items
@@ -49,7 +49,7 @@ struct FileAPITests {
                 let error = await #expect(throws: HexlistError.self) { try await change() }
                 #expect(error?.code == code, "\(String(describing: error))")
             }
-            #expect(try await bob.client.forgetTransfer(1) == ChangedJSON(changed: 1))
+            #expect(try await bob.client.forgetTransfer(1) == ChangeCountJSON(changed: 1))
             #expect(try await bob.client.transfers(limit: 10).items.isEmpty)
         }
     }
@@ -80,15 +80,15 @@ struct FileAPITests {
                 after = page.next
             } while after != nil
             #expect(names.count == 31 && names.first == "10" && names.last == "2026")
-            var links: [LinkReply] = []
-            let summary = try await bob.client.links(of: "ada", LinkRequest(paths: ["talks/2026/talk.pdf", "talks/none"])) {
+            var links: [ServiceLinkResult] = []
+            let summary = try await bob.client.links(of: "ada", ServiceLinksRequest(paths: ["talks/2026/talk.pdf", "talks/none"])) {
                 links.append($0)
             }
-            #expect(summary == ServiceLinksSummary(made: 1, failed: 1))
+            #expect(summary == ServiceLinkCounts(made: 1, failed: 1))
             #expect(links.first { $0.url != nil }?.url == "hexlist://\(ada.uuid)/share/talks/2026/talk.pdf")
             let to = folder.appending(path: "to").path
             let start = try await bob.client.fetch(TransferRequest(service: "ada", path: "talks", to: to))
-            #expect(start == TransferStart(first: 1, last: 31, known: 0, passedOver: 0))
+            #expect(start == TransferStartResult(first: 1, last: 31, known: 0, passedOver: 0))
             try await bob.client.watchTransfers(1...31) { $0.done < 31 }
             #expect(try Data(contentsOf: folder.appending(path: "to/talks/2026/talk.pdf")) == Data("talk".utf8))
             for (code, change) in [
@@ -98,9 +98,15 @@ struct FileAPITests {
                 (.badRequest, { @Sendable in _ = try await bob.client.files(of: "ada", at: "a//b", limit: 1) }),
                 (.badRequest, { @Sendable in _ = try await bob.client.files(of: "ada", at: "talks", by: .time, limit: 1, after: "x") }),
                 (.badRequest, { @Sendable in _ = try await bob.client.files(of: "shares", at: "", limit: 1, after: "..") }),
-                (.badRequest, { @Sendable in _ = try await bob.client.links(of: "ada", LinkRequest(paths: [])) { _ in } }),
-                (.badRequest, { @Sendable in _ = try await bob.client.links(of: "ada", LinkRequest(paths: ["a"], expire: -1)) { _ in } }),
-                (.notSupported, { @Sendable in _ = try await bob.client.links(of: "ada", LinkRequest(paths: ["a"], expire: 9)) { _ in } }),
+                (.badRequest, { @Sendable in _ = try await bob.client.links(of: "ada", ServiceLinksRequest(paths: [])) { _ in } }),
+                (
+                    .badRequest,
+                    { @Sendable in _ = try await bob.client.links(of: "ada", ServiceLinksRequest(paths: ["a"], expire: -1)) { _ in } }
+                ),
+                (
+                    .notSupported,
+                    { @Sendable in _ = try await bob.client.links(of: "ada", ServiceLinksRequest(paths: ["a"], expire: 9)) { _ in } }
+                ),
                 (.badRequest, { @Sendable in _ = try await bob.client.fetch(TransferRequest(service: "ada", path: "", to: to)) }),
                 (.badRequest, { @Sendable in _ = try await ada.client.share(ShareRequest(path: "/nowhere")) }),
                 (.badRequest, { @Sendable in _ = try await ada.client.share(ShareRequest(path: folder.path, name: "talks")) }),

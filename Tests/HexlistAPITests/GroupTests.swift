@@ -69,8 +69,8 @@ struct GroupTests {
             let peer = try #require(Fingerprint(bytes: [UInt8](repeating: 7, count: 32)))
             let entry = RosterPeer(
                 uuid: peer.peerID.description, fingerprint: peer.description, name: "n", trust: "trusted", groups: ["team", "Home"])
-            #expect(try await ada.importRoster(entry.lineBytes) == RosterImport(changed: 1))
-            #expect(try await ada.importRoster(entry.lineBytes) == RosterImport(unchanged: 1))
+            #expect(try await ada.importRoster(entry.lineBytes) == RosterImportResult(changed: 1))
+            #expect(try await ada.importRoster(entry.lineBytes) == RosterImportResult(unchanged: 1))
             let exported = try await ada.exportRoster()
             #expect(try RosterPeer(jsonBytes: exported).groups == ["Home", "team"])
             #expect(try await bob.importRoster(exported).changed == 1)

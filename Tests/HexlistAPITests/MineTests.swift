@@ -55,20 +55,22 @@ struct MineTests {
             let plain = try await client.addMine(Array(#"{"links":["a:b"]}"#.utf8), into: nil)
             let inner = try #require(made.children?.first?.children?.first?.id)
             for (ids, expected) in [
-                ([made.id], ChangedJSON(changed: 1, hexesInside: 7, linksInside: 5_000)),
-                ([made.id, inner, plain.id], ChangedJSON(changed: 3, links: 1, hexesInside: 6, linksInside: 5_000)),
-                ([inner], ChangedJSON(changed: 1, hexesInside: 5, linksInside: 5_000)), ([plain.id], ChangedJSON(changed: 1, links: 1)),
+                ([made.id], ChangeCountJSON(changed: 1, hexesInside: 7, linksInside: 5_000)),
+                ([made.id, inner, plain.id], ChangeCountJSON(changed: 3, links: 1, hexesInside: 6, linksInside: 5_000)),
+                ([inner], ChangeCountJSON(changed: 1, hexesInside: 5, linksInside: 5_000)),
+                ([plain.id], ChangeCountJSON(changed: 1, links: 1)),
             ] {
                 #expect(try await client.deletion(.ids(ids)) == expected)
             }
             // A range of ids selects received hexes only, and this daemon has none.
-            #expect(try await client.deletion(.ids([], ranges: [1...9_999])) == ChangedJSON(changed: 0))
-            #expect(try await client.delete(.ids([], ranges: [1...9_999])) == ChangedJSON(changed: 0))
+            #expect(try await client.deletion(.ids([], ranges: [1...9_999])) == ChangeCountJSON(changed: 0))
+            #expect(try await client.delete(.ids([], ranges: [1...9_999])) == ChangeCountJSON(changed: 0))
             #expect(
-                try await client.deletion(.list(location: "mine")) == ChangedJSON(changed: 2, links: 1, hexesInside: 7, linksInside: 5_000))
+                try await client.deletion(.list(location: "mine"))
+                    == ChangeCountJSON(changed: 2, links: 1, hexesInside: 7, linksInside: 5_000))
             await #expect { try await client.deletion(.ids([9_999])) } throws: { ($0 as? HexlistError)?.code == .notFound }
             #expect(try await client.hexes(.init(location: "mine"), limit: 9).items.count == 2)
-            #expect(try await client.delete(.ids([made.id])) == ChangedJSON(changed: 1))
+            #expect(try await client.delete(.ids([made.id])) == ChangeCountJSON(changed: 1))
         }
     }
 
@@ -102,7 +104,7 @@ struct MineTests {
 
     /// Whether two hexes have the same texts and links at every level.
     private static func same(_ left: HexJSON, _ right: HexJSON) -> Bool {
-        func texts(_ child: ChildJSON) -> [String] {
+        func texts(_ child: InnerHexJSON) -> [String] {
             [child.description, child.color] + child.links.map(\.url) + (child.children ?? []).flatMap(texts)
         }
         return left.description == right.description && left.links?.map(\.url) == right.links?.map(\.url)

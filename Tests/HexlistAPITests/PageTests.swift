@@ -13,7 +13,7 @@ struct PageTests {
 
     @Test("a page is split into items as it arrives, at any chunk size", arguments: [1, 2, 3, 7, 1_000])
     func pieces(size: Int) throws {
-        var parser = PageParser()
+        var parser = ListPageParser()
         var items: [String] = []
         var rest = Array(Self.page.utf8)[...]
         while !rest.isEmpty {
@@ -26,7 +26,7 @@ struct PageTests {
 
     @Test("an item is buffered until it is complete, within the bound")
     func bound() throws {
-        var parser = PageParser(limit: 100)
+        var parser = ListPageParser(limit: 100)
         #expect(try parser.feed(#"{"items":["#.utf8).isEmpty)
         for _ in 0..<1_000 { #expect(try parser.feed(#"{"id":1},"#.utf8).count == 1) }
         #expect(throws: JSONFault.self) { try parser.feed(("{" + String(repeating: " \"x\":1,", count: 40)).utf8) }
@@ -36,17 +36,17 @@ struct PageTests {
         "truncated pages and other JSON are refused",
         arguments: ["", #"{"items":[{"id":1}"#, #"{"items":[]"#, #"{"item":[],"next":null}"#, "[]", "7"])
     func noPage(text: String) throws {
-        var parser = PageParser()
+        var parser = ListPageParser()
         _ = try parser.feed(text.utf8)
         #expect(throws: JSONFault.self) { try parser.finish() }
     }
 
     @Test("an empty page, and one with spaces and other members")
     func others() throws {
-        var parser = PageParser()
+        var parser = ListPageParser()
         #expect(try parser.feed(#"{"items":[],"next":null}"#.utf8).isEmpty)
         #expect(try parser.finish() == nil)
-        parser = PageParser()
+        parser = ListPageParser()
         #expect(try parser.feed(#" { "more" : [1,{"items":[2]}] , "next" : "3", "items" : [ 1 , "a" ] } "#.utf8).count == 2)
         #expect(try parser.finish() == "3")
     }
@@ -63,7 +63,7 @@ struct PageTests {
             let response = APIReply.page(counts.indices.map { $0 }, next: next, cursor: { Int64($0) }, shape: { Text(count: counts[$0]) })
             let collector = Collector()
             try await response.body.write(collector)
-            var parser = PageParser()
+            var parser = ListPageParser()
             let items = try parser.feed(collector.bytes.readableBytesView).count
             #expect(collector.bytes.readableBytes <= LocalAPI.pageBytes + 64 || items == 1)
             return (items, try parser.finish())

@@ -29,8 +29,8 @@ struct RosterTests {
             let roster = try await ada.client.exportRoster()
             #expect(roster.split(separator: 0x0A).count == 2)
 
-            #expect(try await bob.client.importRoster(roster) == RosterImport(changed: 1, own: 1))
-            #expect(try await bob.client.importRoster(roster) == RosterImport(unchanged: 1, own: 1))
+            #expect(try await bob.client.importRoster(roster) == RosterImportResult(changed: 1, own: 1))
+            #expect(try await bob.client.importRoster(roster) == RosterImportResult(unchanged: 1, own: 1))
             let blocked = try await bob.client.peer("the other")
             #expect((blocked.uuid?.description, blocked.trust) == (eve.uuid, "blocked"))
             #expect(try await bob.client.peer(ada.uuid).trust == "stranger")
@@ -42,16 +42,16 @@ struct RosterTests {
         try await TestDaemon.with("ada") { daemons in
             let ada = daemons[0].client
             let met = try peer(1, name: "carl", alias: "c", addresses: ["192.0.2.1:24391", "[2001:db8::1]:4", "carl.example.org:5"])
-            #expect(try await ada.importRoster(met.lineBytes) == RosterImport(changed: 1))
+            #expect(try await ada.importRoster(met.lineBytes) == RosterImportResult(changed: 1))
             let shown = try await ada.peer("c")
             #expect((shown.state, shown.trust, shown.fingerprint?.description) == (.away, "trusted", met.fingerprint))
             #expect(shown.endpoints.allSatisfy { $0.lastOK == nil })
             let exported = try RosterPeer(jsonBytes: try await ada.exportRoster())
             #expect(Set(exported.addresses) == Set(met.addresses))
             #expect((exported.uuid, exported.fingerprint, exported.alias) == (met.uuid, met.fingerprint, "c"))
-            #expect(try await ada.importRoster(met.lineBytes) == RosterImport(unchanged: 1))
+            #expect(try await ada.importRoster(met.lineBytes) == RosterImportResult(unchanged: 1))
             // Peers known by name only, and strangers without an alias, are not exported.
-            #expect(try await ada.importRoster(try peer(2, name: "carl", trust: "stranger").lineBytes) == RosterImport(unchanged: 1))
+            #expect(try await ada.importRoster(try peer(2, name: "carl", trust: "stranger").lineBytes) == RosterImportResult(unchanged: 1))
             #expect(try await ada.peers(all: true).filter { $0.state == .away }.map(\.uuid?.description) == [met.uuid])
         }
     }
@@ -66,9 +66,9 @@ struct RosterTests {
             #expect(keys.certificate.hasPrefix("-----BEGIN CERTIFICATE-----\n") && !keys.certificate.contains("PRIVATE"))
             var line = RosterPeer(
                 uuid: keys.uuid.description, fingerprint: card.fingerprint.description, name: "bob", trust: "trusted", card: card.base64)
-            #expect(try await ada.importRoster(line.lineBytes) == RosterImport(changed: 1))
+            #expect(try await ada.importRoster(line.lineBytes) == RosterImportResult(changed: 1))
             #expect(try RosterPeer(jsonBytes: try await ada.exportRoster()).card == card.base64)
-            #expect(try await ada.importRoster(line.lineBytes) == RosterImport(unchanged: 1))
+            #expect(try await ada.importRoster(line.lineBytes) == RosterImportResult(unchanged: 1))
             line.card = String(card.base64.dropLast(4)) + "AAA="
             #expect(try await ada.importRoster(line.lineBytes).refused.map(\.code) == ["malformed"])
             line.card = try Card(text: await ada.ownKeys().card)?.base64

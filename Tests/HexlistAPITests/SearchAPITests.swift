@@ -29,12 +29,13 @@ struct SearchAPITests {
 
             let found = try await find(.init(text: "RIVER example"))
             #expect(found.hexes.map(\.description) == ["two", "one", "a held river"] && found.behind == 0 && found.next == nil)
-            #expect(found.hexes[0].match == MatchJSON(field: "url", link: 1, before: "https://", found: "example", after: ".org/river"))
+            #expect(
+                found.hexes[0].match == SearchMatchJSON(field: "url", link: 1, before: "https://", found: "example", after: ".org/river"))
             let first = try await find(.init(text: "riv*"), limit: 2)
             #expect(first.hexes.map(\.description) == ["two", "one"] && first.next != nil)
             #expect(try await find(.init(text: "river", from: "ada", best: true)).hexes.first?.description == "a held river")
             #expect(try await find(.init(text: "river", since: Timestamp(milliseconds: .max / 2))).hexes.isEmpty)
-            #expect(try await bob.client.status().search == SearchState(behind: 0))
+            #expect(try await bob.client.status().search == SearchIndexState(behind: 0))
 
             let two = try await bob.client.hex(found.hexes[0].id)
             #expect(two.links?.first?.before?.hex == found.hexes[1].id && two.links?.first?.before?.peer == PeerID(ada.uuid))

@@ -211,7 +211,7 @@ struct ShapeTests {
             (#"{"changed":null}"#, false), (#"{"changed":2,"changed":1}"#, true), (#"{"changed":99999999999999999999}"#, false),
         ])
     func tolerance(json: String, isRead: Bool) {
-        #expect((try? ChangedJSON(jsonBytes: Array(json.utf8))) == (isRead ? ChangedJSON(changed: 1) : nil))
+        #expect((try? ChangeCountJSON(jsonBytes: Array(json.utf8))) == (isRead ? ChangeCountJSON(changed: 1) : nil))
     }
 
     @Test(

@@ -204,7 +204,7 @@ struct TransferTests {
     func stalled() async throws {
         let body = RequestBody(asyncSequence: AsyncStream<ByteBuffer> { $0.yield(ByteBuffer(string: "{}\n")) })  // a body that never ends
         let reader = try ImportReader(folder: NSTemporaryDirectory(), diskReserve: 0)
-        await #expect { try await APIInput.read(body, into: reader, pause: .milliseconds(20)) { try $0.feed($1) } } throws: {
+        await #expect { try await RequestInput.read(body, into: reader, pause: .milliseconds(20)) { try $0.feed($1) } } throws: {
             ($0 as? HexlistError)?.code == .badRequest
         }
     }
@@ -214,7 +214,7 @@ struct TransferTests {
         let body = RequestBody(asyncSequence: AsyncStream(unfolding: { ByteBuffer(string: "\n") }))  // no pauses and no end
         let reader = try ImportReader(folder: NSTemporaryDirectory(), diskReserve: 0)
         await #expect {
-            try await APIInput.read(body, into: reader, pause: .seconds(60), limit: .milliseconds(20)) { try $0.feed($1) }
+            try await RequestInput.read(body, into: reader, pause: .seconds(60), limit: .milliseconds(20)) { try $0.feed($1) }
         } throws: {
             ($0 as? HexlistError)?.message.contains("did not end within") == true
         }

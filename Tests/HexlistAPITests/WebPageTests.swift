@@ -292,12 +292,12 @@ import Testing
     }
 
     @Test("drafts are bounded in number and time") func draftBounds() {
-        var table = DraftPaths()
+        var table = DraftTable()
         let now = ContinuousClock.now
         for number in 0..<17 { _ = table.add(["/files/\(number)"], id: "id\(number)", now: now, time: .now) }
         #expect(table.find("id0", now: now) == nil)
         #expect(table.find("id16", now: now)?.paths == ["/files/16"])
-        #expect(table.find("id16", now: now + DraftPaths.lifetime) == nil)
+        #expect(table.find("id16", now: now + DraftTable.lifetime) == nil)
     }
 
     @Test("bodies and heads have the local API's bounds") func bounds() async throws {
@@ -332,7 +332,7 @@ import Testing
                 "\(exported)")
             #expect(exported.contains("Seen from the pier"))
             #expect(try await ask(port, "POST /v1/export?format=xbel", [token], body: #"{"all":true}"#).status == 400)
-            let code = try IdentityCode(jsonBytes: Array(try await ask(port, "GET /v1/identity/code", [token]).body.utf8))
+            let code = try IdentityQRCode(jsonBytes: Array(try await ask(port, "GET /v1/identity/code", [token]).body.utf8))
             let fingerprint = try await daemons[0].client.status().fingerprint
             #expect(try PeerURI(code.uri).fingerprint == fingerprint && code.svg.hasPrefix("<svg "))
         }

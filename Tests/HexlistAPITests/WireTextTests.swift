@@ -29,12 +29,12 @@ struct WireTextTests {
     @Test("an event stream is parsed the same at any chunk size", arguments: [1, 2, 3, 7, 1_000])
     func stream(piece: Int) throws {
         let messages = [
-            StreamMessage(id: "1", event: "hex.received", data: #"{"number":1}"#), StreamMessage(data: "x"),
-            StreamMessage(event: "peers", data: "é"),
+            ServerSentEvent(id: "1", event: "hex.received", data: #"{"number":1}"#), ServerSentEvent(data: "x"),
+            ServerSentEvent(event: "peers", data: "é"),
         ]
-        let bytes = StreamMessage.comment + messages.flatMap(\.bytes) + StreamMessage.comment
-        var parser = StreamParser()
-        var read: [StreamMessage] = []
+        let bytes = ServerSentEvent.comment + messages.flatMap(\.bytes) + ServerSentEvent.comment
+        var parser = ServerSentEventParser()
+        var read: [ServerSentEvent] = []
         for start in stride(from: 0, to: bytes.count, by: piece) {
             read += try parser.feed(bytes[start..<min(start + piece, bytes.count)])
         }
@@ -43,14 +43,14 @@ struct WireTextTests {
 
     @Test("event streams of other writers are parsed too")
     func foreignStream() throws {
-        var parser = StreamParser()
+        var parser = ServerSentEventParser()
         let text = "retry: 10\r\ndata:a\r\ndata: b\r\n\r\nid: 7\n\nevent\ndata\n\n"
-        #expect(try parser.feed(text.utf8) == [StreamMessage(data: "a\nb"), StreamMessage(event: "", data: "")])
+        #expect(try parser.feed(text.utf8) == [ServerSentEvent(data: "a\nb"), ServerSentEvent(event: "", data: "")])
     }
 
     @Test("a line without an end is abandoned")
     func endlessStream() {
-        var parser = StreamParser(limit: 100)
+        var parser = ServerSentEventParser(limit: 100)
         #expect(throws: JSONFault.self) { try parser.feed([UInt8](repeating: 0x61, count: 101)) }
     }
 
@@ -72,8 +72,8 @@ struct WireTextTests {
             ([.queued, .sending], .queued, 0), ([.held, .queued], .queued, 3), ([.rejected, .queued], .stored, 4),
             ([.failed, .rejected], .stored, 1),
             ([.stored, .expired], .stored, 1), ([.cancelled], .queued, 1),
-        ] as [([OutboxState], SendWait, Int32)])
-    func outcomes(states: [OutboxState], wait: SendWait, code: Int32) {
+        ] as [([OutboxState], SendWaitGoal, Int32)])
+    func outcomes(states: [OutboxState], wait: SendWaitGoal, code: Int32) {
         #expect(ExitStatus.combined(states.map { ExitStatus(outcome: $0, wait: wait) }).rawValue == code)
     }
 

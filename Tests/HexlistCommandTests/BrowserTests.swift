@@ -141,7 +141,7 @@ import Testing
                 LinkJSON(url: "https://a.example/" + String(repeating: "x", count: 4_000), linkDescription: hostile, opens: "a.example"),
                 LinkJSON(url: "javascript:" + String(repeating: "x", count: 4_000), notOpened: "a reason"),
             ],
-            children: [ChildJSON(id: 2, senderUUID: "", senderName: "", description: hostile, color: "", links: [])])
+            children: [InnerHexJSON(id: 2, senderUUID: "", senderName: "", description: hostile, color: "", links: [])])
         let items = BrowserItem.all(hex)
         #expect(items.count == 3)
         let text = BrowserHexRow(hex: hex).jsonText + items.jsonText

@@ -9,7 +9,7 @@ struct BulkTextTests {
         BulkInput.Position(lines: lines, bytes: bytes, size: size, isAtEnd: isAtEnd)
     }
 
-    private func progress(_ summaries: BulkSummary..., wait: SendWait = .stored) -> BulkProgress {
+    private func progress(_ summaries: BulkSummary..., wait: SendWaitGoal = .stored) -> BulkProgress {
         var progress = BulkProgress(wait: wait)
         for summary in summaries { progress.update(summary) }
         return progress
@@ -60,7 +60,7 @@ struct BulkTextTests {
     @Test(
         "the summary shows non-zero counts only",
         arguments: [
-            (BulkSummary(), SendWait.stored, "The input contains no hexes."),
+            (BulkSummary(), SendWaitGoal.stored, "The input contains no hexes."),
             (BulkSummary(lines: 1, accepted: 1, stored: 1, seconds: 0.25), .stored, "1 hex: 1 stored; 0.3 s, 4/s"),
             (
                 BulkSummary(lines: 9, accepted: 9, stored: 9, earlier: 7), .stored,
@@ -72,7 +72,7 @@ struct BulkTextTests {
             ),
             (BulkSummary(lines: 2, accepted: 2, queued: 2, seconds: 1), .queued, "2 hexes: 2 queued; 1.0 s, 2/s"),
         ])
-    func summary(summary: BulkSummary, wait: SendWait, text: String) { #expect(BulkText.summary(summary, wait: wait) == text) }
+    func summary(summary: BulkSummary, wait: SendWaitGoal, text: String) { #expect(BulkText.summary(summary, wait: wait) == text) }
 
     @Test("rows that still wait come with a command to follow them; `--no-wait` does not")
     func hint() {

@@ -26,8 +26,8 @@ struct FileTextTests {
             ("{}", nil),
         ] as [(String, String?)])
     func extra(json: String, rest: String?) throws {
-        let child = ChildJSON(id: 2, senderUUID: "", senderName: "", description: "", color: "", links: [Self.file])
-        #expect(LinkedFileMembers.rest(try JSONValue(parsing: json), [Self.page, Self.file], [child])?.text == rest)
+        let child = InnerHexJSON(id: 2, senderUUID: "", senderName: "", description: "", color: "", links: [Self.file])
+        #expect(LinkedFileMetadata.rest(try JSONValue(parsing: json), [Self.page, Self.file], [child])?.text == rest)
     }
 
     @Test(
@@ -79,7 +79,7 @@ struct FileTextTests {
         hex.links = [Self.page, Self.file]
         #expect(ShowCommand.advice(hex) == "To download the files: `hexlist fetch 5 --to FOLDER`, one of them: `hexlist fetch 5 2`.")
         hex.links = []
-        hex.children = [ChildJSON(id: 6, senderUUID: "", senderName: "", description: "", color: "", links: [Self.file])]
+        hex.children = [InnerHexJSON(id: 6, senderUUID: "", senderName: "", description: "", color: "", links: [Self.file])]
         #expect(ShowCommand.advice(hex) == "To download the files: `hexlist fetch 5 --to FOLDER`.")
         #expect(FileText.name(of: "hexlist://x/y/a%20b%2Fc.txt") == "a b/c.txt" && FileText.name(of: "hexlist://x/%zz") == "%zz")
         #expect([0, 999, 1_000, 1_234_567].map(HumanText.grouped) == ["0", "999", "1 000", "1 234 567"])
@@ -112,9 +112,9 @@ struct FileTextTests {
     @Test func size() throws {
         let extra = try JSONValue(parsing: #"{"links":{"1":{"size":6}},"children":{"0":{"links":{"0":{"size":-7}}}}}"#)
         #expect(
-            LinkedFileMembers.size(extra, link: 1) == 6 && LinkedFileMembers.size(extra, link: 0) == nil
-                && LinkedFileMembers.size(nil, link: 0) == nil)
-        #expect(LinkedFileMembers.size(LinkedFileMembers.child(extra, 0), link: 0) == nil)
+            LinkedFileMetadata.size(extra, link: 1) == 6 && LinkedFileMetadata.size(extra, link: 0) == nil
+                && LinkedFileMetadata.size(nil, link: 0) == nil)
+        #expect(LinkedFileMetadata.size(LinkedFileMetadata.child(extra, 0), link: 0) == nil)
     }
 
     @Test("the next steps of the browser setup name the extension's folder")
@@ -129,9 +129,9 @@ struct FileTextTests {
         var summary = TransferSummary()
         (summary.running, summary.bytes, summary.size) = (1, 10 << 20, 100 << 20)
         let begun = (at: ContinuousClock.now - .seconds(10), bytes: Int64(0))
-        let wide = FetchWaiting.line(summary, since: begun)
+        let wide = FetchedTransfersWait.line(summary, since: begun)
         #expect(wide.hasPrefix("10.0 MiB of 100.0 MiB, ") && wide.contains("/s, ") && wide.hasSuffix(" left"))
-        let narrow = FetchWaiting.line(summary, since: begun, columns: 39)
+        let narrow = FetchedTransfersWait.line(summary, since: begun, columns: 39)
         #expect(narrow.hasPrefix("10.0 MiB of 100.0 MiB, ") && !narrow.contains("/s") && narrow.hasSuffix(" left"))
     }
 }

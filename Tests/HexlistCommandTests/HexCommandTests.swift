@@ -54,8 +54,8 @@ struct HexCommandTests {
         ])
     func missingTo(arguments: [String], line: String) throws {
         let word = arguments.contains("Ada's") ? "Ada's" : "bob"
-        #expect(MissingRecipient.line(to: word, removing: word, arguments) == line)
-        let error = MissingRecipient.unconfirmed(word, arguments: arguments)
+        #expect(RecipientErrors.line(to: word, removing: word, arguments) == line)
+        let error = RecipientErrors.unconfirmed(word, arguments: arguments)
         #expect(error.message == "`\(word)` is a peer: name it with --to." && error.hint?.hasSuffix(line) == true)
     }
 
@@ -80,9 +80,9 @@ struct HexCommandTests {
     @Test("without a recipient the error lists trusted peers, and without a terminal the command with the only one")
     func noRecipient() {
         func peer(_ name: String) -> PeerView { PeerView(uuid: Self.peer, name: name, alias: name, state: .away, trust: .trusted) }
-        #expect(MissingRecipient.unknown([]).hint == "More: `hexlist send --help`.")
-        #expect(MissingRecipient.unknown([peer("tom"), peer("nas")]).hint == "Trusted: tom, nas.")
-        let only = MissingRecipient.unconfirmed(peer("Tom's"), arguments: ["hexlist", "send", "https://a.example"])
+        #expect(RecipientErrors.unknown([]).hint == "More: `hexlist send --help`.")
+        #expect(RecipientErrors.unknown([peer("tom"), peer("nas")]).hint == "Trusted: tom, nas.")
+        let only = RecipientErrors.unconfirmed(peer("Tom's"), arguments: ["hexlist", "send", "https://a.example"])
         #expect(only.hint == #"Run: hexlist send --to 'Tom'\''s' https://a.example"# && ExitStatus(only.code) == .usage)
     }
 

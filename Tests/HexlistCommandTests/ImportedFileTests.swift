@@ -79,13 +79,13 @@ import Testing
     @Test(
         "the first line shows which command an input is for",
         arguments: [
-            ("https://a.example/", FirstLineCheck.link), ("\u{FEFF}\n - <https://a.example/> x\ny", .link), ("<https://a.example/>", .link),
+            ("https://a.example/", InputKindCheck.link), ("\u{FEFF}\n - <https://a.example/> x\ny", .link), ("<https://a.example/>", .link),
             ("<!DOCTYPE html>\n", .markup), ("\n <opml>", .markup), ("<feed/>", .markup), (#"{"links":["https://a.example/"]}"#, .other),
             (#"[{"url":"https://a.example/"}]"#, .other), ("nonsense", .other), ("", .other),
         ])
-    func firstLine(text: String, expected: FirstLineCheck) {
-        #expect(FirstLineCheck(text.utf8) == expected)
-        #expect((FirstLineCheck(text.utf8).bulkHint == nil) == (expected == .other))
+    func firstLine(text: String, expected: InputKindCheck) {
+        #expect(InputKindCheck(text.utf8) == expected)
+        #expect((InputKindCheck(text.utf8).bulkHint == nil) == (expected == .other))
     }
 
     @Test("browser bookmarks in JSON are folders; exported hexes are hexes")

@@ -99,19 +99,19 @@ struct MineTests {
     }
 
     @Test("a tree is printed with ids, by level") func tree() {
-        let inner = ChildJSON(id: 9, senderUUID: "", senderName: "", description: "", color: "", links: [], children: nil)
-        let child = ChildJSON(
+        let inner = InnerHexJSON(id: 9, senderUUID: "", senderName: "", description: "", color: "", links: [], children: nil)
+        let child = InnerHexJSON(
             id: 8, senderUUID: "", senderName: "", description: "Inside", color: "", links: Array(links.prefix(2)),
             children: [inner, inner])
         let hex = HexJSON(
             id: 7, location: "mine", senderUUID: "", senderName: "", description: "Top", color: "", linkCount: 1, unread: false,
             receivedAt: Timestamp(milliseconds: 0), hexesInside: 3, linksInside: 2, children: [child])
         #expect(MineText.tree(hex) == ["7  Top  (1 link)", "  8  Inside  (2 links)", "    9", "    9"])
-        #expect(MineText.inside(ChangedJSON(changed: 2, hexesInside: 6, linksInside: 1)) == "6 hexes with 1 link")
-        #expect(MineText.inside(ChangedJSON(changed: 2)) == nil)
-        let deletion = ChangedJSON(changed: 2, links: 40, hexesInside: 6, linksInside: 9)
+        #expect(MineText.inside(ChangeCountJSON(changed: 2, hexesInside: 6, linksInside: 1)) == "6 hexes with 1 link")
+        #expect(MineText.inside(ChangeCountJSON(changed: 2)) == nil)
+        let deletion = ChangeCountJSON(changed: 2, links: 40, hexesInside: 6, linksInside: 9)
         #expect(MineText.deletion(deletion) == "2 hexes with 40 links, and 6 hexes with 9 links inside")
-        #expect(MineText.deletion(ChangedJSON(changed: 1)) == "1 hex")
+        #expect(MineText.deletion(ChangeCountJSON(changed: 1)) == "1 hex")
         #expect(MineText.deleted(1, inside: nil) == "1 hex deleted.")
         #expect(MineText.deleted(2, inside: "1 hex with 0 links") == "2 hexes deleted, and 1 hex with 0 links inside.")
         #expect(child.inside == (2, 0))

@@ -60,7 +60,7 @@ import Testing
         }
         hex.links = try links(urls)
         hex.children = try inside.map {
-            [ChildJSON(id: 2, senderUUID: "", senderName: "", description: "", color: "", links: try links($0))]
+            [InnerHexJSON(id: 2, senderUUID: "", senderName: "", description: "", color: "", links: try links($0))]
         }
         return hex
     }
@@ -69,7 +69,7 @@ import Testing
         let file = "hexlist://\(Self.ada)/0123456789abcdef0123456789abcdef/a.pdf"
         let web = try Self.hex(["https://a.example/"], opens: "a.example")
         let files = try Self.hex([file], inside: [file, "https://a.example/"])
-        let cases: [(NotifiedHexes, HexJSON?, isDownloading: Bool, [String])] = [
+        let cases: [(NotifiedHexKind, HexJSON?, isDownloading: Bool, [String])] = [
             (.received, web, false, ["Open a.example", "Mark as read"]), (.received, nil, false, ["Mark as read"]),
             (.received, try Self.hex(["https://a.example/", "https://a.example/"], opens: "a.example"), false, ["Mark as read"]),
             (.received, try Self.hex([file]), false, ["Save file", "Mark as read"]),
@@ -101,7 +101,7 @@ import Testing
 
     @Test("saving files is reported with their number and the folder") func saving() {
         func text(_ first: Int64?, _ last: Int64?) -> String {
-            let start = TransferStart(first: first, last: last, known: 0, passedOver: 0)
+            let start = TransferStartResult(first: first, last: last, known: 0, passedOver: 0)
             return NotificationText(saving: start, from: "Ada", to: "/home/a/Down & load").body
         }
         #expect(text(3, 3) == "Saving 1 file to /home/a/Down &amp; load" && text(3, 5) == "Saving 3 files to /home/a/Down &amp; load")

@@ -137,7 +137,7 @@ struct RowReasonTests {
             ([gone], nil), ([], nil),
         ] as [([PeerView], Int?)])
     func namesake(peers: [PeerView], number: Int?) {
-        #expect(SameNamePeer.of(Self.gone, among: peers)?.uuid?.description.prefix(1) == number.map { "\($0)" })
+        #expect(ReinstalledPeerFinder.of(Self.gone, among: peers)?.uuid?.description.prefix(1) == number.map { "\($0)" })
     }
 
     @Test(
@@ -149,7 +149,7 @@ struct RowReasonTests {
         ] as [([PeerView], Int?)])
     func earlier(peers: [PeerView], number: Int?) {
         let new = Self.peer(2, "Bob", .verified, trust: .trusted)
-        #expect(SameNamePeer.earlier(than: new, among: peers + [new])?.uuid?.description.prefix(1) == number.map { "\($0)" })
+        #expect(ReinstalledPeerFinder.earlier(than: new, among: peers + [new])?.uuid?.description.prefix(1) == number.map { "\($0)" })
     }
 
     @Test("a send to a key that is gone says when it was last seen, and which peer has its name now")
@@ -160,16 +160,16 @@ struct RowReasonTests {
             state: .queued,
             waitingFor: .peer)
         let here = Self.peer(2, "bob", .verified)
-        let lines = SendNotes.advice(outcome, [Self.gone, here])
+        let lines = SlowSendNotes.advice(outcome, [Self.gone, here])
         #expect(lines.count == 2)
         #expect(lines.first?.hasPrefix("Bob was last seen 19") == true, "\(lines)")
         #expect(
             lines.last
                 == "Bob now has a different key (bob 20000000 (stranger)). Reinstalled? Pair again: `hexlist pair 20000000`, "
                 + "and say that it is this machine: the waiting hexes then go there. If the digits differ, it is another machine.")
-        #expect(SendNotes.advice(outcome, [Self.gone]).count == 1)
+        #expect(SlowSendNotes.advice(outcome, [Self.gone]).count == 1)
         outcome.waitingFor = ForwardCompatibleEnum(.window)
-        #expect(SendNotes.advice(outcome, [Self.gone, here]).count == 1)
+        #expect(SlowSendNotes.advice(outcome, [Self.gone, here]).count == 1)
     }
 
     // MARK: Peers
@@ -228,9 +228,9 @@ struct RowReasonTests {
     func start(files: [String], variables: [String: String], isNamed: Bool, isUnit: Bool) {
         let variables = ["HOME": "/home/a", "XDG_RUNTIME_DIR": "/run/user/1"].merging(variables) { $1 }
         let paths = HexlistPaths(environment: variables, stateFolder: isNamed ? "/s" : nil) { _ in true }
-        let command = DaemonStart.command(paths, exists: files.contains)
+        let command = DaemonNotRunningText.command(paths, exists: files.contains)
         #expect(command == (isUnit ? "systemctl --user start hexlistd" : "hexlistd"))
-        #expect(DaemonStart.command(HexlistPaths(environment: [:])) { _ in true } == "hexlistd")
+        #expect(DaemonNotRunningText.command(HexlistPaths(environment: [:])) { _ in true } == "hexlistd")
     }
 
     @Test(
@@ -255,7 +255,7 @@ struct RowReasonTests {
         ] as [(LockFile.Holder?, [String: String], String, String)])
     func absent(holder: LockFile.Holder?, variables: [String: String], message: String, hint: String) {
         let paths = HexlistPaths(environment: variables.merging(["HEXLIST_STATE_DIR": "/s"]) { $1 })
-        let error = DaemonStart.absent(paths, holder: holder, startCommand: "hexlistd")
+        let error = DaemonNotRunningText.absent(paths, holder: holder, startCommand: "hexlistd")
         #expect(error.code == .daemonUnreachable && error.message == message)
         #expect(error.hint?.contains(hint) == true, "\(error.hint ?? "")")
     }

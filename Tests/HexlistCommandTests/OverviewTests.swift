@@ -70,7 +70,7 @@ struct NewsTests {
         twice.reason = "conflict"
         #expect(twice.isTwice)
         var held = Self.peer("Cyd", alias: "Cyd", .trusted, .away)
-        held.receive = ForwardCompatibleEnum(PeerReceive.held)
+        held.receive = ForwardCompatibleEnum(PeerReceiveSetting.held)
         let news = Overview(Self.status(held: 1), PairingOverview(items: []), [twice, held])
         #expect(
             news.new == [

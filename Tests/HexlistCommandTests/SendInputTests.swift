@@ -9,7 +9,7 @@ struct SendInputTests {
     @Test(
         "links, bare hosts, and neither",
         arguments: [
-            ("https://avahi.org", LinkForm.link), ("HTTP://a", .link), ("mailto:ada@example.org", .link), ("magnet:?xt=urn", .link),
+            ("https://avahi.org", LinkTextKind.link), ("HTTP://a", .link), ("mailto:ada@example.org", .link), ("magnet:?xt=urn", .link),
             ("tel:123", .link), ("urn:isbn:0451450523", .link), ("x-y.z+1:a", .link), ("web.app:open", .link),
             ("avahi.org", .bareHost), ("avahi.org/download?x#y", .bareHost), ("localhost", .bareHost), ("localhost:8080/a", .bareHost),
             ("nas:5000", .bareHost), ("192.168.7.20:80", .bareHost), ("[fe80::1]:80", .bareHost), ("[fe80::1]", .bareHost),
@@ -17,7 +17,7 @@ struct SendInputTests {
             ("a", .other), ("page", .other), ("not", .other), ("https:", .other), ("-", .other), (":", .other), ("./talk.pdf", .other),
             ("C:\\talk.pdf", .other), ("a..b", .other), (".org", .other), ("1http:a", .other), ("é:x", .other),
         ])
-    func form(text: String, expected: LinkForm) { #expect(LinkForm(text) == expected) }
+    func form(text: String, expected: LinkTextKind) { #expect(LinkTextKind(text) == expected) }
 
     @Test("for a bare host https is suggested, and used with --guess")
     func bareHost() throws {

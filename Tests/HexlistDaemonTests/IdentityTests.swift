@@ -139,10 +139,10 @@ struct IdentityTests {
         ] as [(String?, [String: String], Bool)])
     func machine(_ file: String?, _ environment: [String: String], isMarked: Bool) async throws {
         try await TemporaryFolder.with { folder in
-            func mark(_ text: String?, _ environment: [String: String] = [:]) throws -> MachineID {
+            func mark(_ text: String?, _ environment: [String: String] = [:]) throws -> CopiedStateDetector {
                 let name = text.map { "id-\($0.utf8.count)-\($0.prefix(4))" } ?? "none"
                 if let text { try folder.write(text, to: name) }
-                return MachineID(path: "\(folder.path)/\(name)", environment: environment)
+                return CopiedStateDetector(path: "\(folder.path)/\(name)", environment: environment)
             }
             let store = try HexStore(path: "\(folder.path)/hexlist.sqlite")
             let here = try mark(file, environment)

@@ -64,7 +64,7 @@ import Testing
         #expect(moved.result == .dead(status: 404))
         #expect(moved.steps == ["head a.example/x", "head b.example/y", "get b.example/y"])
         let loop = run("http://a.example/", Array(repeating: .status(302, location: "/"), count: 20))
-        #expect(loop.result == .unclear(.redirects, status: 302) && loop.steps.count == TitleFetch.maximumRedirects + 1)
+        #expect(loop.result == .unclear(.redirects, status: 302) && loop.steps.count == TitleRequestSequence.maximumRedirects + 1)
         #expect(run("http://a.example/", [.status(302, location: "ftp://b.example/")]).result == .unclear(.redirects, status: 302))
         #expect(
             run("http://a.example/", [.status(302, location: "http://10.0.0.1/"), .fault(.addressNotAllowed)]).result

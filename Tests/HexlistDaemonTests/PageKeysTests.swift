@@ -76,7 +76,7 @@ import Testing
     @Test("the listener ends 15 minutes after the last page, but never while a page follows events") func end() async {
         let time = Time(start)
         let loop = NIOAsyncTestingEventLoop()
-        let server = PageServer(loop: loop, now: { time.now })
+        let server = PageListenerState(loop: loop, now: { time.now })
         func pass(_ seconds: Int64) async {
             time.pass(seconds)
             await loop.advanceTime(by: .seconds(seconds))

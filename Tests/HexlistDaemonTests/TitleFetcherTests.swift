@@ -40,7 +40,7 @@ import Testing
 
     @Test("pages with and without a title, compressed, in other encodings, and not HTML")
     func pages() async throws {
-        let pages: [(String, RawWebServer.Answer, TitleFetch.Result)] = [
+        let pages: [(String, RawWebServer.Answer, TitleRequestSequence.Result)] = [
             ("/plain", .page("<title>Chocolate &amp; cake</title>"), .title("Chocolate & cake")), ("/none", .page("<p>x</p>"), .none),
             ("/empty", .page(""), .none), ("/404", .page("<title>Not found</title>", status: "404 Not Found"), .none),
             ("/500", .page("<title>Error</title>", status: "500 Internal Server Error"), .unavailable),
@@ -98,11 +98,11 @@ import Testing
             default: .silence
             }
         } _: { server, forbidden, fetcher in
-            func result(_ resource: String) async -> TitleFetch.Result {
+            func result(_ resource: String) async -> TitleRequestSequence.Result {
                 await fetcher.result(of: "http://\(Self.allowed):\(server.port)\(resource)")
             }
             #expect(await result("/a") == .title("end") && server.requests.count == 3)
-            #expect(await result("/loop") == .none && server.requests.count == 3 + 1 + TitleFetch.maximumRedirects)
+            #expect(await result("/loop") == .none && server.requests.count == 3 + 1 + TitleRequestSequence.maximumRedirects)
             for resource in ["/loopback", "/mapped", "/name", "/metadata", "/file", "/nowhere"] {
                 #expect(await result(resource) == .none, "\(resource)")
             }

@@ -22,7 +22,7 @@ struct DeliverySchedulerTests {
                     host.deliveries.isWorthWaiting(for: peer, bytes: 10, until: .now + .seconds(9), host)
                 )
             }
-            let expected: [String: OutboxWait] = ["conflict": .conflict, "draining": .conflict, "away": .peer, "here": .session]
+            let expected: [String: OutboxWaitReason] = ["conflict": .conflict, "draining": .conflict, "away": .peer, "here": .session]
             #expect(reason == expected[situation])
             #expect(isWorthIt == (situation == "here"))
             #expect(await host.reached == (situation == "here" ? [Self.peers[0]] : []))
@@ -188,7 +188,7 @@ struct DeliverySchedulerTests {
                 device.wait = CourierWait(.answer)
                 let withAnswer = host.deliveries.isWorthWaiting(for: peer, bytes: 10, until: .now + .seconds(9), host)
                 #expect(!withPIN && withAnswer)
-                host.deliveries.cancelled([OutboxMove(id: 2, peer: peer, from: .queued, to: .cancelled)])
+                host.deliveries.cancelled([OutboxStateChange(id: 2, peer: peer, from: .queued, to: .cancelled)])
                 #expect(device.withdrawn == [2] && session.withdrawn.isEmpty)
             }
         }

@@ -33,9 +33,9 @@ final class InMemoryOutbox: OutboxStore {
 
     func settle(
         _ results: [RowResult], of peer: PeerID, next: Int64?, at now: Int64, isAwaited: Bool,
-        completion: @escaping @Sendable (Result<[OutboxMove], any Error>) -> Void
+        completion: @escaping @Sendable (Result<[OutboxStateChange], any Error>) -> Void
     ) {
-        let moves = OutboxMove.of(results, peer: peer)
+        let moves = OutboxStateChange.of(results, peer: peer)
         content.withLock { content in
             for move in moves { for row in move.ids { content.states[row] = move.to } }
         }
@@ -44,7 +44,7 @@ final class InMemoryOutbox: OutboxStore {
 
     func transferFailed(
         to peer: PeerID, blaming row: Int64?, counts: Bool, next: Int64, error: String, at now: Int64,
-        completion: @escaping @Sendable (Result<[OutboxMove], any Error>) -> Void
+        completion: @escaping @Sendable (Result<[OutboxStateChange], any Error>) -> Void
     ) {
         content.withLock { $0.attempts.append((row, counts, error)) }
         completion(.success([]))
@@ -52,12 +52,12 @@ final class InMemoryOutbox: OutboxStore {
 
     func rejectQueued(
         of peer: PeerID, code: String, message: String, at now: Int64,
-        completion: @escaping @Sendable (Result<[OutboxMove], any Error>) -> Void
+        completion: @escaping @Sendable (Result<[OutboxStateChange], any Error>) -> Void
     ) {
         let moves = content.withLock { content in
             let waiting = (content.rows[peer] ?? []).map(\.id).filter { content.states[$0] == nil }.prefix(rejectLimit)
             for row in waiting { content.states[row] = .rejected }
-            return waiting.map { OutboxMove(id: $0, peer: peer, from: .queued, to: .rejected) }
+            return waiting.map { OutboxStateChange(id: $0, peer: peer, from: .queued, to: .rejected) }
         }
         completion(.success(moves))
     }

@@ -24,8 +24,8 @@ struct SendTrackerTests {
         return send
     }
 
-    static func move(_ row: Int64, _ from: OutboxState = .queued, to state: OutboxState) -> OutboxMove {
-        OutboxMove(id: row, peer: peers[Int(row) - 1], from: from, to: state)
+    static func move(_ row: Int64, _ from: OutboxState = .queued, to state: OutboxState) -> OutboxStateChange {
+        OutboxStateChange(id: row, peer: peers[Int(row) - 1], from: from, to: state)
     }
 
     @Test("rows of a single hex end with their receipts, once")
@@ -40,7 +40,7 @@ struct SendTrackerTests {
         #expect(looks.withLock { $0 } == 1)
         // The commit that follows changes nothing, and other sends' rows are ignored.
         tracker.moved([Self.move(1, to: .stored), Self.move(2, to: .held)])
-        tracker.moved([OutboxMove(id: 9, peer: Self.peers[0], from: .queued, to: .failed)])
+        tracker.moved([OutboxStateChange(id: 9, peer: Self.peers[0], from: .queued, to: .failed)])
         #expect(looks.withLock { $0 } == 1)
         tracker.moved([Self.move(3, to: .rejected)])
         #expect(send.pending.isEmpty)
@@ -73,10 +73,10 @@ struct SendTrackerTests {
         let stream = Self.send(.stream(reportsAll: false))
         tracker.follow(stream)
         for row in 4...70 as ClosedRange<Int64> { stream.accepted(row, for: Self.peers[0], .queued, line: Int(row)) }
-        tracker.received([OutboxMove(ids: 1...40, peer: Self.peers[0], from: .queued, to: .stored)])
+        tracker.received([OutboxStateChange(ids: 1...40, peer: Self.peers[0], from: .queued, to: .stored)])
         #expect(single.delivered.count == 3 && single.counts.stored == 3 && stream.counts.stored == 0)
-        tracker.moved([OutboxMove(ids: 1...40, peer: Self.peers[0], from: .queued, to: .stored)])
-        tracker.moved([OutboxMove(ids: 69...90, peer: Self.peers[0], from: .queued, to: .rejected)])
+        tracker.moved([OutboxStateChange(ids: 1...40, peer: Self.peers[0], from: .queued, to: .stored)])
+        tracker.moved([OutboxStateChange(ids: 69...90, peer: Self.peers[0], from: .queued, to: .rejected)])
         #expect(single.counts.stored == 3 && single.counts.queued == 0)
         #expect(stream.counts.stored == 37 && stream.counts.rejected == 2 && stream.counts.queued == 28)
         #expect(stream.pending == [Self.peers[0]: 28])

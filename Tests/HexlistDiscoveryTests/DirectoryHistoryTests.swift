@@ -330,7 +330,7 @@ private struct PeerModel {
             guard let peer = row.peer else { continue }
             // A check fails at most twice, and once more for each repetition that an announcement may trigger.
             if !row.hasSession, failures[peer, default: 0] > 5 { return "\(peer) failed its checks and is listed" }
-            if let told = conflicts[peer], stage.now - told < DirectoryTimes.conflict { return "\(peer) is two machines and is listed" }
+            if let told = conflicts[peer], stage.now - told < DirectoryIntervals.conflict { return "\(peer) is two machines and is listed" }
         }
         return nil
     }

@@ -72,12 +72,12 @@ import Testing
         #expect(stage.events.contains(.conflict(Stage.own)) && stage.directory.isInConflict(Stage.own))
         // Both starts are probed every half minute. A start that did not answer three probes in a row is dropped.
         for _ in 0..<6 {
-            stage.pass(DirectoryTimes.conflictCheck)
+            stage.pass(DirectoryIntervals.conflictCheck)
             #expect(stage.rows.map(\.reason) == [.conflict])
             stage.end(.ownIdentity(sameBoot: false, Endpoint(host: "192.168.7.66", port: 24391, via: .mdns)))
         }
         for _ in 0..<5 {
-            stage.pass(DirectoryTimes.conflictCheck)
+            stage.pass(DirectoryIntervals.conflictCheck)
             stage.end(.refused)
         }
         #expect(!stage.directory.isInConflict(Stage.own) && stage.events.last == .conflictEnded(Stage.own))
@@ -255,7 +255,7 @@ import Testing
         // The conflict lasts while both starts prove themselves. Every half minute both addresses are probed.
         var asked: Set<String> = []
         func ask(_ answer: (Endpoint) -> BootNonce?) {
-            stage.pass(DirectoryTimes.conflictCheck + .seconds(1))
+            stage.pass(DirectoryIntervals.conflictCheck + .seconds(1))
             while let probe = stage.probes.first {
                 asked.formUnion(probe.endpoints.map(\.host))
                 let endpoint = probe.endpoints[0]

@@ -12,7 +12,7 @@ struct LocalStepTests {
             (1_700_000_000, true, .failed), (5_000_000_000, nil, .failed),
         ] as [(Int64, Bool?, DoctorStep.State)])
     func clock(seconds: Int64, isSynchronised: Bool?, expected: DoctorStep.State) {
-        let step = LocalSteps.clock(seconds: seconds, isSynchronised: isSynchronised)
+        let step = LocalChecks.clock(seconds: seconds, isSynchronised: isSynchronised)
         #expect(step.state == expected)
         #expect(step.advice.isEmpty == (expected == .ok))
     }
@@ -23,7 +23,7 @@ struct LocalStepTests {
             ("unix:path=/run/bus", "/run/bus"), ("unix:path=/a,guid=12;unix:path=/b", "/a"), ("unix:guid=1,path=/c", "/c"),
             ("tcp:host=x", nil), ("", nil),
         ] as [(String, String?)])
-    func bus(address: String, path: String?) { #expect(LocalSteps.busPath(address) == path) }
+    func bus(address: String, path: String?) { #expect(LocalChecks.busPath(address) == path) }
 
     @Test("steps are ordered by dependency: machine, firewall, peer")
     func order() async {

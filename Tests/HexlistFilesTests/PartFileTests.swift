@@ -71,7 +71,7 @@ import Testing
             try folder.write("abc", to: ".remote.00ff.part")
             let file = try part.takeOver()
             #expect(TemporaryFolder.mode(path) == 0o644)
-            let placed = try WholeFile.place([WholeFile.Candidate(folder: folder.path, file: file)]) { _ in }
+            let placed = try VerifiedPartFile.place([VerifiedPartFile.Candidate(folder: folder.path, file: file)]) { _ in }
             #expect(try placed[0].get().name == "a.bin")
             #expect(Self.names(folder) == ["a.bin"])
             #expect(throws: FileFault.partLost) { _ = try part.takeOver() }
@@ -134,8 +134,8 @@ import Testing
     @discardableResult
     private static func mark(_ folder: TemporaryFolder, _ boot: String?) throws -> Bool {
         let file = try Descriptor.open("\(folder.path)/.a.bin.00ff.part", O_RDWR)
-        let wasMarked = BootID(of: file) == .now
-        if let boot { _ = BootID.set(boot, on: file) } else { BootID.remove(from: file) }
+        let wasMarked = RebootCheck(of: file) == .now
+        if let boot { _ = RebootCheck.set(boot, on: file) } else { RebootCheck.remove(from: file) }
         return wasMarked
     }
 
@@ -158,7 +158,7 @@ import Testing
                 try Self.append(bytes[Int(part.length)...], to: part)
                 _ = try part.finish()
                 #expect(Self.content("\(folder.path)/a.bin") == bytes)
-                #expect(try BootID(of: Descriptor.open("\(folder.path)/a.bin", O_RDONLY)) == .none)
+                #expect(try RebootCheck(of: Descriptor.open("\(folder.path)/a.bin", O_RDONLY)) == .none)
             }
         }
     }
@@ -354,11 +354,12 @@ import Testing
 
     // MARK: Several files
 
-    private static func whole(_ bytes: [UInt8], _ name: String, id: String, in folder: TemporaryFolder) throws -> WholeFile.Candidate {
+    private static func whole(_ bytes: [UInt8], _ name: String, id: String, in folder: TemporaryFolder) throws -> VerifiedPartFile.Candidate
+    {
         var specification = Self.specification(bytes, name: name)
         specification.id = id
-        let written = WholeFile.write([WholeFile.Content(folder: folder.path, specification: specification, bytes: bytes)])
-        return WholeFile.Candidate(folder: folder.path, file: try written[0].get())
+        let written = VerifiedPartFile.write([VerifiedPartFile.Content(folder: folder.path, specification: specification, bytes: bytes)])
+        return VerifiedPartFile.Candidate(folder: folder.path, file: try written[0].get())
     }
 
     @Test("complete files get the first free names in one step, recorded in advance; missing ones are reported")
@@ -368,7 +369,7 @@ import Testing
             let files = try [("a", "1"), ("a", "2"), ("b", "3"), ("c", "4")].map { try Self.whole([1, 2], $0.0, id: $0.1, in: folder) }
             #expect(unlink("\(folder.path)/.c.4.part") == 0)
             var noted: [String] = []
-            let results = try WholeFile.place(files) { placements in
+            let results = try VerifiedPartFile.place(files) { placements in
                 noted = placements.map(\.placement.name)
                 #expect(Self.names(folder) == [".a.1.part", ".a.2.part", ".b.3.part", "b"])
             }
@@ -386,9 +387,9 @@ import Testing
     func notNoted() async throws {
         try await TemporaryFolder.with { folder in
             let files = try [("a", "1"), ("b", "2")].map { try Self.whole([1], $0.0, id: $0.1, in: folder) }
-            #expect(throws: CancellationError.self) { try WholeFile.place(files) { _ in throw CancellationError() } }
+            #expect(throws: CancellationError.self) { try VerifiedPartFile.place(files) { _ in throw CancellationError() } }
             #expect(Self.names(folder) == [".a.1.part", ".b.2.part"])
-            let results = try WholeFile.place(files) { _ in try folder.write("other", to: "a") }
+            let results = try VerifiedPartFile.place(files) { _ in try folder.write("other", to: "a") }
             #expect(try results[0] == .failure(.noFreeName) && results[1].get().name == "b")
             #expect(Self.content("\(folder.path)/a") == Array("other".utf8) && Self.names(folder) == [".a.1.part", "a", "b"])
             // A file left by a kill between record and rename is fetched again.
@@ -403,14 +404,14 @@ import Testing
             let content = { (bytes: [UInt8], announced: [UInt8], id: String) in
                 var specification = Self.specification(announced)
                 specification.id = id
-                return WholeFile.Content(folder: folder.path, specification: specification, bytes: bytes)
+                return VerifiedPartFile.Content(folder: folder.path, specification: specification, bytes: bytes)
             }
             var (full, away) = (content([1], [1], "6"), content([1], [1], "7"))
             full.specification.minimumFree = .max
             away.folder += "/away"
             let left = try PartFile(folder: folder.path, specification: content([9, 9], [9, 9], "5").specification)
             try Self.append([9], to: left)
-            let results = WholeFile.write([
+            let results = VerifiedPartFile.write([
                 content([1, 2], [1, 2], "1"), content([1], [1, 2], "2"), content([1, 2, 3], [1, 2], "3"), content([1, 3], [1, 2], "4"),
                 content([9, 9], [9, 9], "5"), full, away, content([], [], "8"),
             ])
@@ -421,7 +422,7 @@ import Testing
             left.discard()
             #expect(Self.names(folder).count == 2)
             try folder.write("left", to: content([9, 9], [9, 9], "5").specification.partName)
-            #expect((try? WholeFile.write([content([9, 9], [9, 9], "5")])[0].get()) != nil)
+            #expect((try? VerifiedPartFile.write([content([9, 9], [9, 9], "5")])[0].get()) != nil)
         }
     }
 
@@ -431,11 +432,13 @@ import Testing
             let paths = ["\(folder.path)/\u{E9}", "\(folder.path)/e\u{301}"]
             for path in paths { #expect(mkdir(path, 0o700) == 0) }
             let contents = (1...2).map { number in
-                WholeFile.Content(
+                VerifiedPartFile.Content(
                     folder: paths[number - 1], specification: Self.specification([UInt8(number)], name: "a"), bytes: [UInt8(number)])
             }
-            let files = try WholeFile.write(contents).enumerated().map { WholeFile.Candidate(folder: paths[$0], file: try $1.get()) }
-            #expect(try WholeFile.place(files) { _ in }.map { try $0.get().name } == ["a", "a"])
+            let files = try VerifiedPartFile.write(contents).enumerated().map {
+                VerifiedPartFile.Candidate(folder: paths[$0], file: try $1.get())
+            }
+            #expect(try VerifiedPartFile.place(files) { _ in }.map { try $0.get().name } == ["a", "a"])
             #expect(paths.map { Self.content("\($0)/a") } == [[1], [2]])
         }
     }
@@ -446,9 +449,9 @@ import Testing
             let contents = (0..<3).map { number in
                 var specification = Self.specification(Self.bytes(4 << 20), name: "\(number)")
                 if number == 0 { specification.digest?[0] ^= 1 }
-                return WholeFile.Content(folder: disk, specification: specification, bytes: Self.bytes(4 << 20))
+                return VerifiedPartFile.Content(folder: disk, specification: specification, bytes: Self.bytes(4 << 20))
             }
-            let results = WholeFile.write(contents)
+            let results = VerifiedPartFile.write(contents)
             #expect((try? results[1].get()) != nil)
             #expect(throws: FileFault.otherBytes) { try results[0].get() }
             #expect(throws: FileFault.diskFull) { try results[2].get() }

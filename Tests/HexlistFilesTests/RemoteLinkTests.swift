@@ -11,7 +11,7 @@ import Testing
         let link = RemoteLink(remote: "my dav + 1", path: try #require(SharePath(["sub folder", name])))
         #expect(link.description.utf8.allSatisfy { (0x21...0x7E).contains($0) } && link.description.hasPrefix("rclone://my%20dav"))
         let read = try #require(RemoteLink(link.description))
-        #expect(PeerText.areEqual(read.remote, link.remote) && read.path == link.path)
+        #expect(PeerTextComparison.areEqual(read.remote, link.remote) && read.path == link.path)
         #expect(FileLink(link.description) == nil)
     }
 

@@ -83,8 +83,8 @@ import Testing
         }
     }
 
-    @Test("a long folder is read in steps of bounded size", arguments: FileOrder.allCases)
-    func steps(order: FileOrder) async throws {
+    @Test("a long folder is read in steps of bounded size", arguments: FolderSortOrder.allCases)
+    func steps(order: FolderSortOrder) async throws {
         try await TemporaryFolder.with { folder in
             let count = 2 * FolderPageReader.entriesAtOnce + 100
             for index in 0..<count { close(creat("\(folder.path)/\(index)", 0o600)) }
@@ -135,7 +135,7 @@ import Testing
     func memory() throws {
         var random = SeededGenerator(seed: 3)
         let all = (0..<100_000).map { Array("\($0)".utf8) }.shuffled(using: &random)
-        var names = SmallestEntries(limit: 500, after: FolderCursor("5", .name))
+        var names = FirstEntries(limit: 500, after: FolderCursor("5", .name))
         var most = 0
         for name in all {
             name.withUnsafeBufferPointer { names.insert(0, $0) }
@@ -157,7 +157,7 @@ import Testing
                 #expect(utimensat(AT_FDCWD, "\(folder.path)/f\(index)", &times, 0) == 0)
             }
             #expect(mkdir("\(folder.path)/sub", 0o700) == 0)
-            let list = { (order: FileOrder) throws -> [String] in
+            let list = { (order: FolderSortOrder) throws -> [String] in
                 guard case .folder(let list) = try ShareRoot(path: folder.path).open(.root) else { throw TestFault() }
                 var (seen, after): ([String], String?) = ([], nil)
                 repeat {

@@ -17,7 +17,7 @@ private func upload(_ files: Int = 1) -> PrepareUpload {
         files: (0..<files).map { DeviceFile(id: "file \($0)", fileName: "a", size: 1, fileType: "image/png") })
 }
 
-private func sender(_ number: UInt8, _ trust: Trust = .trusted, _ receive: PeerReceive = .inbox) -> DeviceUploadSessions.Sender {
+private func sender(_ number: UInt8, _ trust: Trust = .trusted, _ receive: PeerReceiveSetting = .inbox) -> DeviceUploadSessions.Sender {
     DeviceUploadSessions.Sender(fingerprint: fingerprint(number), trust: trust, receive: receive)
 }
 
@@ -36,10 +36,10 @@ private func makeInbound() -> DeviceUploadSessions {
     @Test(
         "decisions about requests to send files, by trust, the peer's setting, and whether strangers may ask",
         arguments: [
-            (Trust.trusted, PeerReceive.inbox, false, DeviceUploadSessions.Decision.accepted), (.trusted, .held, false, .accepted),
+            (Trust.trusted, PeerReceiveSetting.inbox, false, DeviceUploadSessions.Decision.accepted), (.trusted, .held, false, .accepted),
             (.trusted, .nothing, true, .refused(403)), (.blocked, .inbox, true, .refused(403)), (.stranger, .inbox, false, .refused(403)),
             (.stranger, .inbox, true, .ask), (.stranger, .nothing, true, .refused(403)),
-        ]) func decisions(trust: Trust, receive: PeerReceive, strangersMayAsk: Bool, decision: DeviceUploadSessions.Decision)
+        ]) func decisions(trust: Trust, receive: PeerReceiveSetting, strangersMayAsk: Bool, decision: DeviceUploadSessions.Decision)
     {
         #expect(makeInbound().prepare(from: sender(1, trust, receive), strangersMayAsk: strangersMayAsk) == decision)
     }

@@ -27,8 +27,8 @@ private struct Counted: Sequence, IteratorProtocol {
             ("B\u{202E}ob", "bob"),
         ]) func same(one: String, other: String)
     {
-        #expect(NameKey(one) == NameKey(other) && NameKey(one) != nil)
-        #expect(NameKey(one)?.isKey(of: other) == true && NameKey(other)?.isKey(of: one) == true)
+        #expect(NormalizedName(one) == NormalizedName(other) && NormalizedName(one) != nil)
+        #expect(NormalizedName(one)?.isKey(of: other) == true && NormalizedName(other)?.isKey(of: one) == true)
     }
 
     @Test(
@@ -38,13 +38,13 @@ private struct Counted: Sequence, IteratorProtocol {
             ("Bob", "Bob x"),
         ])
     func different(one: String, other: String) {
-        #expect(NameKey(one) != NameKey(other))
-        #expect(NameKey(one)?.isKey(of: other) != true && NameKey(other)?.isKey(of: one) != true)
+        #expect(NormalizedName(one) != NormalizedName(other))
+        #expect(NormalizedName(one)?.isKey(of: other) != true && NormalizedName(other)?.isKey(of: one) != true)
     }
 
     @Test("invalid names", arguments: ["", " \t\n", "\u{200D}\u{2066}", String(repeating: "x", count: 257)])
     func nothing(text: String) {
-        #expect(NameKey(text) == nil)
+        #expect(NormalizedName(text) == nil)
     }
 
     @Test("each scalar is folded by its case mappings")
@@ -56,7 +56,7 @@ private struct Counted: Sequence, IteratorProtocol {
                 return false
             }
             let folded = upper.unicodeScalars.map(\.properties.lowercaseMapping).joined()
-            return NameKey(String(scalar))?.text.unicodeScalars.elementsEqual(folded.unicodeScalars) != true
+            return NormalizedName(String(scalar))?.text.unicodeScalars.elementsEqual(folded.unicodeScalars) != true
         }
         #expect(Array(wrong) == [])
     }
@@ -66,7 +66,7 @@ private struct Counted: Sequence, IteratorProtocol {
         let slow = String(repeating: "\u{390}", count: 120)
         for (text, most) in [("bob", 1), (String(repeating: "b", count: 200), 1), ("größe", 9), ("ΐ bob", 10), ("b\u{390}", 6)] {
             let count = Counted.Count()
-            let key = try #require(NameKey(text))
+            let key = try #require(NormalizedName(text))
             #expect(!key.isKey(of: Counted(rest: slow.unicodeScalars.makeIterator(), count: count)))
             #expect(count.value <= most, "\(text): \(count.value)")
         }
@@ -88,7 +88,7 @@ private struct Counted: Sequence, IteratorProtocol {
             (String(repeating: "é", count: 40), String(repeating: "é", count: 26) + " 0C6F1B22"),
         ]) func made(name: String, alias: String)
     {
-        let taken: Set = [NameKey("taken"), NameKey("twice"), NameKey("Twice 0c6f1b22")]
+        let taken: Set = [NormalizedName("taken"), NormalizedName("twice"), NormalizedName("Twice 0c6f1b22")]
         let made = PeerAlias.made(of: name, for: Self.bob) { taken.contains($0) }
         #expect(made.utf8.elementsEqual(alias.utf8), "\(made)")
         #expect(PeerAlias.fault(made, of: Self.bob) == nil)

@@ -25,7 +25,7 @@ struct BulkTests {
     }
 
     /// Waits for the end of a bulk send, as the local API does.
-    static func untilOver(_ bulk: OutgoingSend, on node: TestNode, timeout: Double = 20) async throws -> BulkCounts {
+    static func untilOver(_ bulk: OutgoingSend, on node: TestNode, timeout: Double = 20) async throws -> SendCounts {
         try await node.until { await $0.outbox.isOver(bulk, timeout: timeout) }
         return try await node.node.outbox.summary(of: bulk)
     }

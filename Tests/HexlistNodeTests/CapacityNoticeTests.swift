@@ -160,7 +160,7 @@ struct CapacityNoticeTests {
     @Test("eight are dialled at a time, trusted peers first")
     func turns() {
         let peers = (1...20).map { PeerID(UUIDBytes(high: 0x8000, low: 0x8000_0000_0000_0000 | $0)) }
-        var turns = CapacityNotificationSlots()
+        var turns = CapacityNoticeDialSlots()
         for (number, peer) in peers.enumerated() { turns.request(peer, isTrusted: number >= 15) }
         var order: [PeerID] = []
         while let peer = turns.next() { order.append(peer) }

@@ -119,10 +119,10 @@ struct DeviceTests {
     @Test(
         "texts go where the trust says",
         arguments: [
-            (Trust.stranger, ReceivePolicy.held, 204, "held"), (.stranger, .trusted, 403, nil), (.stranger, .everyone, 204, "inbox"),
+            (Trust.stranger, StrangerHexPolicy.held, 204, "held"), (.stranger, .trusted, 403, nil), (.stranger, .everyone, 204, "inbox"),
             (.trusted, .trusted, 204, "inbox"), (.blocked, .everyone, 403, nil),
-        ] as [(Trust, ReceivePolicy, Int, String?)])
-    func texts(trust: Trust, policy: ReceivePolicy, status: Int, location: String?) async throws {
+        ] as [(Trust, StrangerHexPolicy, Int, String?)])
+    func texts(trust: Trust, policy: StrangerHexPolicy, status: Int, location: String?) async throws {
         let test = try await makeNode { $0.receiveFrom = policy }
         let phone = try Phone()
         _ = try await phone.register(at: test)

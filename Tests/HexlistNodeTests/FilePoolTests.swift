@@ -112,7 +112,7 @@ import Testing
             _ = try await fetch(TransferRequest(hex: offer(["d"], one, two), cache: true), two)
             #expect(names("cache", two) == ["a", "b", "d"] && rows.count == 1)
             let cleared = try await two.transfers.cache.clear(olderThan: nil)
-            #expect(cleared == CacheCleared(removed: 2, bytes: Int64(2 * Self.piece), inUse: 1))
+            #expect(cleared == CacheClearResult(removed: 2, bytes: Int64(2 * Self.piece), inUse: 1))
             #expect(names("cache", two) == ["b"])
             try open.close()
             #expect(try await two.transfers.cache.clear(olderThan: 86_400).removed == 0)
@@ -130,7 +130,7 @@ import Testing
                 try await offer((0..<4).map { "b\($0)" }, one, two, bytes: size),
             ]
             for hex in hexes {
-                var begun: TransferStart?
+                var begun: TransferStartResult?
                 // A child process that another test forks shares all open descriptors briefly, and nothing can be evicted then.
                 try await eventually {
                     do {

@@ -28,7 +28,7 @@ struct CapacityNotifierTests {
                 host.refusedPeersNotifier.mayAcceptMore(host)
                 host.refusedPeersNotifier.mayAcceptMore(host)
             }
-            #expect(await host.dialled.count == CapacityNotificationSlots.atOnce)
+            #expect(await host.dialled.count == CapacityNoticeDialSlots.atOnce)
             #expect(await host.dialled.first == friend.peer)
             #expect(await host.run { $0.refusedPeersNotifier.capacityEpoch } == 2)
         }

@@ -11,7 +11,7 @@ import Testing
 @testable import HexlistTransfers
 
 /// A remote with files in memory and scripted copying.
-private final class MemoryRemote: ContentService, ContentServices {
+private final class MemoryRemote: ContentService, RemoteServices {
     enum Way: Sendable {
         case whole
         /// Copies this text, which differs from the listed file.
@@ -44,7 +44,7 @@ private final class MemoryRemote: ContentService, ContentServices {
 
     func all() async throws -> [any ContentService] { [self] }
     func source(of path: SharePath) throws -> FetchSource { .remote(RemoteLink(remote: "dav", path: path)) }
-    func links(to paths: [SharePath], _ wish: LinkRequestKind, each: @escaping @Sendable (LinkReply) -> Void) async throws {}
+    func links(to paths: [SharePath], _ wish: LinkOptions, each: @escaping @Sendable (ServiceLinkResult) -> Void) async throws {}
 
     private func entry(_ path: String, named name: String) -> FileEntry? {
         if let text = files[path] {
@@ -59,7 +59,7 @@ private final class MemoryRemote: ContentService, ContentServices {
         return entry
     }
 
-    func page(of path: SharePath, by order: FileOrder, after: String?, limit: Int) async throws -> FilePage {
+    func page(of path: SharePath, by order: FolderSortOrder, after: String?, limit: Int) async throws -> FilePage {
         guard !unreadable.contains(path.description) else { throw HexlistError(.notFound, "It is not there.") }
         let start = path.names.isEmpty ? "" : path.description + "/"
         let names = Set(files.keys.filter { $0.hasPrefix(start) }.compactMap { $0.dropFirst(start.count).split(separator: "/").first })
@@ -116,7 +116,7 @@ private final class MemoryRemote: ContentService, ContentServices {
         try await two.stop()
     }
 
-    private func fetch(_ path: String, into folder: String, at one: TestNode) async throws -> (TransferStart, ClosedRange<Int64>) {
+    private func fetch(_ path: String, into folder: String, at one: TestNode) async throws -> (TransferStartResult, ClosedRange<Int64>) {
         let start = try await one.transfers.fetch(TransferRequest(service: "dav", path: path, to: folder))
         return (start, try #require(start.first)...(try #require(start.last)))
     }

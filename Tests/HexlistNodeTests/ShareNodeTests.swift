@@ -37,7 +37,7 @@ import Testing
         _ = try await one.transfers.shares.add(ShareRequest(path: folder.path, to: peers, hidden: hidden), protecting: [])
     }
 
-    private func list(_ path: String, of one: TestNode, at two: TestNode, by order: FileOrder = .name) async throws -> [FileEntry] {
+    private func list(_ path: String, of one: TestNode, at two: TestNode, by order: FolderSortOrder = .name) async throws -> [FileEntry] {
         let service = try await two.transfers.services.named(one.id.description)
         var (entries, after): ([FileEntry], String?) = ([], nil)
         repeat {
@@ -48,8 +48,9 @@ import Testing
         return entries
     }
 
-    private func fetch(_ path: String, of one: TestNode, into folder: URL, at two: TestNode) async throws -> (TransferStart, [TransferView])
-    {
+    private func fetch(_ path: String, of one: TestNode, into folder: URL, at two: TestNode) async throws -> (
+        TransferStartResult, [TransferView]
+    ) {
         let start = try await two.transfers.fetch(TransferRequest(service: one.id.description, path: path, to: folder.path))
         guard let first = start.first, let last = start.last else { return (start, []) }
         try await two.until { try await $0.transfers.summary(first...last).isQuiet }
@@ -252,7 +253,7 @@ import Testing
         try await withFriends { one, two, from, _ in
             try write(["a": "a", "b": "b", "large": String(repeating: "x", count: 1 << 20)], to: from)
             try await share(from, of: one)
-            let files = RequestedFiles(peer: two.id, store: one.node.store, tagKey: SymmetricKey(size: .bits256)) { _ in }
+            let files = FileRequestResolver(peer: two.id, store: one.node.store, tagKey: SymmetricKey(size: .bits256)) { _ in }
             let entry = { (name: String, query: FileRequestTarget.EntryQuery) in
                 FileRequestTarget.entry(share: "photos", path: try #require(SharePath(typed: name)), query)
             }
@@ -278,7 +279,7 @@ import Testing
             let replies = Replies()
             let service = try await one.transfers.services.named("shares")
             let paths = try ["photos/a b.txt", "photos", "photos/none", ""].map { try #require(SharePath(typed: $0)) }
-            try await service.links(to: paths, LinkRequestKind()) { replies.add($0) }
+            try await service.links(to: paths, LinkOptions()) { replies.add($0) }
             let all = replies.all
             #expect(all.count == 4 && all["photos/none"]?.code == "notFound" && all[""]?.code == "badRequest")
             let url = "hexlist://\(one.id)/share/photos/a%20b.txt"
@@ -332,7 +333,7 @@ import Testing
 
 /// Results by path, usable from any thread.
 private final class Replies: Sendable {
-    private let replies = Mutex<[String: LinkReply]>([:])
-    var all: [String: LinkReply] { replies.withLock { $0 } }
-    func add(_ reply: LinkReply) { replies.withLock { $0[reply.path] = reply } }
+    private let replies = Mutex<[String: ServiceLinkResult]>([:])
+    var all: [String: ServiceLinkResult] { replies.withLock { $0 } }
+    func add(_ reply: ServiceLinkResult) { replies.withLock { $0[reply.path] = reply } }
 }

@@ -8,7 +8,7 @@ import NIOPosix
 @testable import HexlistNode
 
 /// A host that dials nothing. It records the peers it was asked to dial.
-actor StandIn: CapacityNotifierHost {
+actor StandIn: RefusedPeersNotifierHost {
     nonisolated let eventLoop: any EventLoop
     nonisolated let clocks = Clocks.system
     private nonisolated let executor: any SerialExecutor

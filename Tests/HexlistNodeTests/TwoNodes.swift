@@ -22,7 +22,7 @@ struct TestNode {
 
     init(
         _ name: String, on link: InMemoryLink?, identity: Identity? = nil, folder: URL? = nil,
-        remotes: (any ContentServices)? = nil, _ configure: (inout NodeConfiguration) -> Void = { _ in }
+        remotes: (any RemoteServices)? = nil, _ configure: (inout NodeConfiguration) -> Void = { _ in }
     ) async throws {
         let folder = folder ?? FileManager.default.temporaryDirectory.appending(path: "hexlist-node-\(UUID().uuidString.prefix(8))")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)

@@ -11,7 +11,9 @@ import Testing
         FileEntry(name: name, kind: size == nil ? .folder : .file, size: size, modified: time.map { Timestamp(milliseconds: $0) })
     }
 
-    @Test("pages continue after the last entry, in each order", arguments: [FileOrder.name, .size, .time]) func pages(_ order: FileOrder)
+    @Test("pages continue after the last entry, in each order", arguments: [FolderSortOrder.name, .size, .time]) func pages(
+        _ order: FolderSortOrder
+    )
         throws
     {
         let entries = (0..<250).map { (number: Int64) -> FileEntry in

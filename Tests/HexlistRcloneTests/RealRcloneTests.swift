@@ -115,7 +115,7 @@ struct RealRcloneTests {
             #expect(try await dav.page(of: sub, by: .name, after: nil, limit: 10).items.map(\.name) == ["ü b.txt"])
             await Self.expect(.notFound) { _ = try await dav.page(of: #require(SharePath(["no"])), by: .name, after: nil, limit: 1) }
             await Self.expect(.badRequest) { _ = try await dav.page(of: #require(SharePath(["a.txt"])), by: .name, after: nil, limit: 1) }
-            let replies = Mutex<[LinkReply]>([])
+            let replies = Mutex<[ServiceLinkResult]>([])
             let paths = try (0..<20).map { try #require(SharePath(["\($0).txt"])) } + [#require(SharePath(["a.txt"]))]
             try await dav.links(to: paths, expire: nil, revokes: false) { reply in replies.withLock { $0.append(reply) } }
             let told = replies.withLock { $0 }

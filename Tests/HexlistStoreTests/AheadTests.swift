@@ -100,7 +100,7 @@ import Testing
 
     @Test("a result that arrives before the commit of its row is recorded with it", arguments: [1, 64], [false, true])
     func earlyAnswer(others: Int, isAwaited: Bool) async throws {
-        let answered = Mutex<[OutboxMove]>([])
+        let answered = Mutex<[OutboxStateChange]>([])
         try together {
             enqueueEarly(1)
             let results = (1...Int64(others)).map { RowResult(id: $0, .stored) }
@@ -109,7 +109,7 @@ import Testing
             }
         }
         try await called { done in test.store.finishWriting { done(()) } }
-        #expect(answered.withLock { $0 } == [OutboxMove(ids: 1...1, peer: peer.id, from: .queued, to: .stored)])
+        #expect(answered.withLock { $0 } == [OutboxStateChange(ids: 1...1, peer: peer.id, from: .queued, to: .stored)])
         #expect(try test.read { try $0.outboxRow(1) }?.state == .stored)
     }
 

@@ -27,7 +27,7 @@ import Testing
                 }
                 try test.receive(
                     batch, from: peer, at: now, address: addresses.randomElement(using: &random) ?? "",
-                    policy: ReceivePolicy.allCases.randomElement(using: &random) ?? .held, quotas: quotas,
+                    policy: StrangerHexPolicy.allCases.randomElement(using: &random) ?? .held, quotas: quotas,
                     isProven: Int.random(in: 0..<5, using: &random) > 0)
             case 4: _ = try test.trust(peer, Trust.allCases.randomElement(using: &random) ?? .stranger, at: now)
             case 5: _ = try test.write { try $0.delete(hexIDs) }

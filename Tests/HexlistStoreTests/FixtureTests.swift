@@ -40,7 +40,7 @@ import Testing
             try writer.settle(
                 [Settlement(id: 1, state: .stored), Settlement(id: 2, state: .rejected, code: "tooLarge", message: "no")],
                 of: friend.id, at: start)
-            try writer.note([AttemptRecord(id: 3, attempts: 1, failures: 1, nextAttemptAt: start + 1_000, waitingFor: "backoff")])
+            try writer.note([FailedAttempt(id: 3, attempts: 1, failures: 1, nextAttemptAt: start + 1_000, waitingFor: "backoff")])
             try writer.appendEvent(.alertReceived, at: start, peer: enemy.id, data: "{\"message\":\"hello\"}")
         }
         try store.close()
@@ -168,7 +168,7 @@ import Testing
             #expect(batch.map(\.id) == [6, 7] && batch.map { Array($0.body) } == [Array("[]".utf8), Array("{}".utf8)])
         }
         let moves = try store.writeSync { try $0.settle([Settlement(id: 6, state: .stored)], of: friend.id, at: start) }
-        #expect(moves == [OutboxMove(ids: 6...6, peer: friend.id, from: .queued, to: .stored)])
+        #expect(moves == [OutboxStateChange(ids: 6...6, peer: friend.id, from: .queued, to: .stored)])
     }
 
     /// Opens a migrated copy of a fixture and checks all its content.

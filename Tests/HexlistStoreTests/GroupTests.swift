@@ -87,7 +87,7 @@ import Testing
         _ = try test.write { try $0.addToGroup("here", [one.id]) }
         func imported(_ entry: RosterEntry) throws -> RosterOutcome {
             try test.write { writer in
-                var (aliases, groups) = (AliasBook?.none, try GroupBook(writer))
+                var (aliases, groups) = (AliasOwners?.none, try GroupSizes(writer))
                 return try writer.importPeer(entry, at: start, &aliases, &groups)
             }
         }
@@ -153,21 +153,21 @@ private final class StepCounter {
 }
 
 @Suite struct PeerPolicyTests {
-    private func set(_ test: TestStore, _ peer: TestPeer, _ receive: PeerReceive?, notify: Bool? = nil) throws {
+    private func set(_ test: TestStore, _ peer: TestPeer, _ receive: PeerReceiveSetting?, notify: Bool? = nil) throws {
         try test.write { try $0.setPolicy(peer.id, receive: receive, notify: notify, at: start + 9) }
     }
 
     @Test(
         "a peer's policy narrows the permissions of trust and receiveFrom, and never widens them",
         arguments: [
-            (Trust.trusted, ReceivePolicy.held, PeerReceive.inbox, "inbox"), (.trusted, .held, .held, "held"),
+            (Trust.trusted, StrangerHexPolicy.held, PeerReceiveSetting.inbox, "inbox"), (.trusted, .held, .held, "held"),
             (.trusted, .held, .nothing, "no"), (.trusted, .everyone, .held, "held"), (.trusted, .trusted, .held, "held"),
             (.stranger, .held, .inbox, "held"), (.stranger, .held, .held, "held"), (.stranger, .held, .nothing, "no"),
             (.stranger, .everyone, .inbox, "inbox"), (.stranger, .everyone, .held, "held"), (.stranger, .everyone, .nothing, "no"),
             (.stranger, .trusted, .inbox, "no"), (.stranger, .trusted, .held, "no"), (.blocked, .held, .inbox, "blocked"),
             (.blocked, .held, .nothing, "blocked"),
         ])
-    func table(trust: Trust, policy: ReceivePolicy, receive: PeerReceive, way: String) throws {
+    func table(trust: Trust, policy: StrangerHexPolicy, receive: PeerReceiveSetting, way: String) throws {
         let test = try TestStore()
         let peer = try TestPeer(1)
         if trust == .stranger {

@@ -50,7 +50,8 @@ import Testing
             #expect(try test.read { try $0.counts() }.outboxBytes == 100)
             let settlements = (1...5).map { Settlement(id: Int64(index * 5 + $0), state: .stored) }
             let moves = try test.write { try $0.settle(settlements, of: peer.id, at: start) }
-            #expect(moves == [OutboxMove(ids: Int64(index * 5 + 1)...Int64(index * 5 + 5), peer: peer.id, from: .queued, to: .stored)])
+            #expect(
+                moves == [OutboxStateChange(ids: Int64(index * 5 + 1)...Int64(index * 5 + 5), peer: peer.id, from: .queued, to: .stored)])
             #expect(try test.countersAreRight())
         }
         #expect(try test.read { try $0.counts() }.outboxBytes == 0)
@@ -306,7 +307,7 @@ import Testing
                 try test.write { _ = try $0.retry(Array(range), lifetime: 30 * day) }
                 model.move(range, from: [.failed, .rejected], to: .queued)
             case 8:
-                try test.write { try $0.note(range.map { AttemptRecord(id: $0, attempts: 1, failures: 1) }) }
+                try test.write { try $0.note(range.map { FailedAttempt(id: $0, attempts: 1, failures: 1) }) }
                 for id in range where model.rows[id]?.state == .queued { model.rows[id]?.failures += 1 }
             default:
                 // Delivered and cancelled rows are forgotten; the others stay.

@@ -119,8 +119,8 @@ import Testing
             _ = try writer.settle([Settlement(id: 14, state: .failed, code: "retryLimit")], of: one, at: start)
             _ = try writer.settle([Settlement(id: 50, state: .held)], of: other, at: start)
             try writer.note([
-                AttemptRecord(id: 20, attempts: 2, failures: 1, nextAttemptAt: start + 1_000, waitingFor: "retry", lastError: "no route"),
-                AttemptRecord(id: 22, attempts: 1, waitingFor: "peer"),
+                FailedAttempt(id: 20, attempts: 2, failures: 1, nextAttemptAt: start + 1_000, waitingFor: "retry", lastError: "no route"),
+                FailedAttempt(id: 22, attempts: 1, waitingFor: "peer"),
             ])
             _ = try writer.cancel([30, 31], at: start)
         }
@@ -138,7 +138,7 @@ import Testing
     @Test func deliveredRowsHaveNoReason() throws {
         try enqueue(["One", "Two"], for: [peers[0]])
         try test.write { [peer = peers[0].id] writer in
-            try writer.note([AttemptRecord(id: 1, attempts: 3, lastError: "no route")])
+            try writer.note([FailedAttempt(id: 1, attempts: 3, lastError: "no route")])
             _ = try writer.settle([Settlement(id: 1, state: .stored), Settlement(id: 2, state: .stored)], of: peer, at: start)
         }
         let lines = try lines()

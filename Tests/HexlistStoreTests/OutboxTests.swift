@@ -163,8 +163,8 @@ import Testing
         try enqueue(test, 1...1, to: two)
         try test.write { writer in
             try writer.note([
-                AttemptRecord(id: 1, attempts: 1, failures: 1, nextAttemptAt: start + 9, waitingFor: "backoff", lastError: "internal"),
-                AttemptRecord(id: 1, attempts: 1, failures: 1), AttemptRecord(id: 4, failures: 3), AttemptRecord(id: 99, failures: 1),
+                FailedAttempt(id: 1, attempts: 1, failures: 1, nextAttemptAt: start + 9, waitingFor: "backoff", lastError: "internal"),
+                FailedAttempt(id: 1, attempts: 1, failures: 1), FailedAttempt(id: 4, failures: 3), FailedAttempt(id: 99, failures: 1),
             ])
         }
         var row = try #require(try test.read { try $0.outboxRow(1) })
@@ -175,7 +175,7 @@ import Testing
         row = try #require(try test.read { try $0.outboxRow(1) })
         #expect(row.failures == 0 && row.attempts == 2)
         #expect(try test.read { try $0.outboxRow(4) }?.failures == 3)
-        try test.write { try $0.note([AttemptRecord(id: 3, attempts: 5)]) }  // already settled, so nothing is recorded
+        try test.write { try $0.note([FailedAttempt(id: 3, attempts: 5)]) }  // already settled, so nothing is recorded
         #expect(try test.read { try $0.outboxRow(3) }?.attempts == 0)
     }
 

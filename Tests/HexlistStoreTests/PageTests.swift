@@ -84,7 +84,7 @@ import Testing
         _ = try test.write { try $0.enqueue((1...3).map { outgoing($0, to: peer) }) }
         let text = String(repeating: "m", count: 3 << 20)
         try test.write { writer in
-            try writer.note((1...3).map { AttemptRecord(id: $0, attempts: 1, lastError: text) })
+            try writer.note((1...3).map { FailedAttempt(id: $0, attempts: 1, lastError: text) })
         }
         let page = try test.read { try $0.outboxPage(limit: 1_000) }
         #expect(page.items.map(\.id) == [1] && page.next == 1)

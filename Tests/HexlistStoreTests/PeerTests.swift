@@ -82,14 +82,14 @@ import Testing
         let before = try #require(try test.read { try $0.peer(peer.id) })
         #expect(before.kind == kind && before.trust == .trusted && before.alias == "Pixel 9")
 
-        func results(_ kind: PeerKind, policy: ReceivePolicy) throws -> [DeliveryResult] {
+        func results(_ kind: PeerKind, policy: StrangerHexPolicy) throws -> [DeliveryResult] {
             let sender = Sender(peer: peer.id, kind: kind, fingerprint: peer.fingerprint, name: "Pixel 9", address: "10.0.0.1")
             return try test.write {
                 try $0.receive([hex(1)], from: sender, at: start, policy: policy, quotas: HeldQuotas(), diskReserve: 0)
             }
         }
         let refused = DeliveryResult.refused(.notAccepting, retryAfter: RetryAfter.notAccepting)
-        for policy in ReceivePolicy.allCases { #expect(try results(other, policy: policy) == [refused]) }
+        for policy in StrangerHexPolicy.allCases { #expect(try results(other, policy: policy) == [refused]) }
         #expect(try results(kind, policy: .trusted) == [.stored])
 
         for trust in Trust.allCases {

@@ -84,7 +84,7 @@ import Testing
                 _ = try writer.delete([1, 53])
                 _ = try writer.setTrust(trusted.id, .trusted, at: start)
                 _ = try writer.setTrust(stranger.id, .blocked, at: start)
-                try writer.note([AttemptRecord(id: 3, failures: 1)])
+                try writer.note([FailedAttempt(id: 3, failures: 1)])
                 _ = try writer.settle([Settlement(id: 1, state: .stored), Settlement(id: 2, state: .failed)], of: trusted.id, at: start)
                 _ = try writer.rejectQueued(trusted.id, code: "blocked", message: nil, limit: 2, at: start)
                 _ = try writer.cancel([5], at: start)

@@ -6,7 +6,7 @@ import Testing
 
 @Suite struct ReceiveTests {
     @Test(arguments: [
-        (Trust.trusted, ReceivePolicy.held, DeliveryResult.stored),
+        (Trust.trusted, StrangerHexPolicy.held, DeliveryResult.stored),
         (.trusted, .everyone, .stored),
         (.trusted, .trusted, .stored),
         (.stranger, .held, .held),
@@ -16,7 +16,7 @@ import Testing
         (.blocked, .everyone, .refused(.blocked)),
         (.blocked, .trusted, .refused(.blocked)),
     ])
-    func trustAndPolicyDecide(_ trust: Trust, _ policy: ReceivePolicy, _ outcome: DeliveryResult) throws {
+    func trustAndPolicyDecide(_ trust: Trust, _ policy: StrangerHexPolicy, _ outcome: DeliveryResult) throws {
         let test = try TestStore()
         let peer = try TestPeer(1)
         if trust != .stranger { _ = try test.trust(peer, trust) }
@@ -36,7 +36,7 @@ import Testing
     @Test("a guest is invited: its invitation decides, not `receiveFrom`; its name follows") func guest() throws {
         let test = try TestStore()
         let id = PeerID(MessageID.random().uuid)
-        func receive(_ number: UInt64, name: String, policy: ReceivePolicy) throws -> DeliveryResult? {
+        func receive(_ number: UInt64, name: String, policy: StrangerHexPolicy) throws -> DeliveryResult? {
             let sender = Sender(peer: id, kind: .guest, fingerprint: nil, name: name, address: "10.0.0.7")
             return try test.write {
                 try $0.receive([hex(number)], from: sender, at: start, policy: policy, quotas: HeldQuotas(), diskReserve: 0)
@@ -58,11 +58,11 @@ import Testing
         let id = PeerID(MessageID.random().uuid)
         let sender = Sender(peer: id, kind: .guest, fingerprint: nil, name: "10.0.0.7", address: "10.0.0.7")
         let digest = [UInt8](repeating: 7, count: 32)
-        func finish(_ number: UInt64, _ file: KeptArrival, _ quotas: HeldQuotas = HeldQuotas()) throws -> Int64? {
+        func finish(_ number: UInt64, _ file: ArrivalInPool, _ quotas: HeldQuotas = HeldQuotas()) throws -> Int64? {
             try test.store.finishArrivals(
                 of: nil, as: hex(number), [file], from: sender, at: start, policy: .everyone, quotas: quotas, diskReserve: 0)
         }
-        let file = KeptArrival(sha256: digest, name: "a.txt", size: 3, identity: "1 2 3 4 5")
+        let file = ArrivalInPool(sha256: digest, name: "a.txt", size: 3, identity: "1 2 3 4 5")
         #expect(throws: HexlistError.self) { try finish(1, file, HeldQuotas(inboxHexes: 0)) }
         #expect(try test.read { try $0.pooled([digest]) }.isEmpty)
         #expect(try finish(1, file) == 1)
@@ -70,7 +70,7 @@ import Testing
         #expect(kept.place == .kept && kept.hex == 1 && kept.name == "a.txt")
         #expect(try test.read { try $0.misplacedPooled() }.isEmpty && test.read { try $0.keepsFiles() })
         // The same file arrives with another hex: it is not stored again, and both hexes keep it.
-        #expect(try finish(2, KeptArrival(sha256: digest, name: "b.txt", size: 3, identity: nil)) == 2)
+        #expect(try finish(2, ArrivalInPool(sha256: digest, name: "b.txt", size: 3, identity: nil)) == 2)
         #expect(try test.read { try $0.pooled([digest]) }.map(\.name) == ["a.txt"])
     }
 

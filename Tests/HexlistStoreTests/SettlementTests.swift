@@ -10,14 +10,14 @@ struct SettlementTests {
         arguments: [RefusalCode.internal, .storageFull, .quotaExceeded, .notAccepting])
     func counting(code: RefusalCode) {
         let row = RowResult(id: 1, .refused(code, message: "m", retryAfter: 5), isFirstRefused: true)
-        let note = AttemptRecord(row, nextAttemptAt: 7)
+        let note = FailedAttempt(row, nextAttemptAt: 7)
         #expect(note?.failures == (code == .internal ? 1 : 0))
         #expect(note?.attempts == 1)
         #expect(note?.nextAttemptAt == 7)
         #expect(note?.lastError == "\(code.rawValue): m")
         #expect(Settlement(row) == nil)
         let behind = RowResult(id: 2, row.result)
-        #expect(AttemptRecord(behind, nextAttemptAt: 7)?.failures == 0)
+        #expect(FailedAttempt(behind, nextAttemptAt: 7)?.failures == 0)
     }
 
     @Test("consecutive rows with the same result are settled as one range")
@@ -34,7 +34,7 @@ struct SettlementTests {
         #expect(settlements.map(\.ids) == [1...2, 4...4, 5...5, 8...8, 9...10, 11...11, 3...3])
         #expect(settlements.map(\.state) == [.stored, .stored, .held, .held, .rejected, .rejected, .stored])
         #expect(settlements.map(\.message) == [nil, nil, nil, nil, "n", "o", nil])
-        #expect(rows.filter { AttemptRecord($0, nextAttemptAt: nil) != nil }.map(\.id) == [6, 7])
+        #expect(rows.filter { FailedAttempt($0, nextAttemptAt: nil) != nil }.map(\.id) == [6, 7])
     }
 
     @Test("moves of queued rows are merged")
@@ -44,9 +44,10 @@ struct SettlementTests {
             RowResult(id: $0, $1)
         }
         #expect(
-            OutboxMove.of(rows, peer: peer) == [
-                OutboxMove(ids: 1...2, peer: peer, from: .queued, to: .stored), OutboxMove(id: 3, peer: peer, from: .queued, to: .held),
-                OutboxMove(id: 5, peer: peer, from: .queued, to: .stored),
+            OutboxStateChange.of(rows, peer: peer) == [
+                OutboxStateChange(ids: 1...2, peer: peer, from: .queued, to: .stored),
+                OutboxStateChange(id: 3, peer: peer, from: .queued, to: .held),
+                OutboxStateChange(id: 5, peer: peer, from: .queued, to: .stored),
             ])
     }
 }

@@ -47,7 +47,7 @@ final class TestStore {
         return folder
     }
 
-    /// - Parameter lived: the time by `LivedClock`; by default the wall time.
+    /// - Parameter lived: the time by `StoreOpenTimeClock`; by default the wall time.
     func write<Value: Sendable>(
         lived: Int64 = start, _ work: @escaping @Sendable (StoreWriter) throws -> Value
     ) throws -> Value {
@@ -57,7 +57,7 @@ final class TestStore {
         }
     }
 
-    /// - Parameter lived: the time by `LivedClock`; by default the wall time.
+    /// - Parameter lived: the time by `StoreOpenTimeClock`; by default the wall time.
     func read<Value>(lived: Int64 = start, _ work: (StoreReader) throws -> Value) throws -> Value {
         try store.readSync { reader in
             reader.lived = lived
@@ -69,7 +69,7 @@ final class TestStore {
     @discardableResult
     func receive(
         _ hexes: [IncomingHex], from peer: TestPeer, at now: Int64 = start, address: String = "192.168.1.7",
-        policy: ReceivePolicy = .held, quotas: HeldQuotas = HeldQuotas(), diskReserve: Int64 = 0, isProven: Bool = true
+        policy: StrangerHexPolicy = .held, quotas: HeldQuotas = HeldQuotas(), diskReserve: Int64 = 0, isProven: Bool = true
     ) throws -> [DeliveryResult] {
         let sender = Sender(peer: peer.id, fingerprint: isProven ? peer.fingerprint : nil, name: peer.name, address: address)
         return try write(lived: now) {

@@ -34,7 +34,7 @@ import Testing
     private func serving(_ mayServe: Bool = true) async throws -> Endpoint {
         let endpoint = try await Endpoint()
         endpoint.transport.serveFiles(
-            for: FileHost(firstHead: .minutes(4), mayServe: { _ in mayServe }, onServerConnection: { $0.serve(with: Echo()) }))
+            for: FileConnectionHost(firstHead: .minutes(4), mayServe: { _ in mayServe }, onServerConnection: { $0.serve(with: Echo()) }))
         return endpoint
     }
 
@@ -172,7 +172,7 @@ import Testing
         let connections = Inbox<FileClientConnection>()
         let key = owner.identity.fingerprint
         fetcher.transport.serveFiles(
-            for: FileHost(
+            for: FileConnectionHost(
                 mayServe: { _ in false }, onServerConnection: { $0.abort() }, expectsFiles: { isAsked && $0 == key },
                 onClientConnection: { connections.put($0) })
         )

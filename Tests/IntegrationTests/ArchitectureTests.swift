@@ -80,7 +80,7 @@ import Testing
         "HexlistStore/Lists/Links.swift": "URLs as bytes",
         "HexlistStore/Lists/ImportMerge.swift": "URLs as bytes",
         "HexlistLists/": "UTF8Text compares bytes, and versions are numbers",
-        "HexlistModel/AddressIdentity.swift": "names of parameters as bytes",
+        "HexlistModel/NormalizedLinkAddress.swift": "names of parameters as bytes",
         "HexlistModel/SearchTerm.swift: if name == \"is\"": "the user's search",
         "firstIndex(where: { $0.token == token })": "a BootNonce, which is a number",
         "HexlistDaemon/Page/PageKeys.swift": "tokens that this daemon made",
@@ -151,7 +151,7 @@ import Testing
                 let place = "\(file): \(line)"
                 #expect(
                     Self.otherTexts.keys.contains { place.contains($0) },
-                    "\(place)\nCompare bytes (PeerText, NameKey), or name it in `otherTexts` with the reason if no peer wrote it.")
+                    "\(place)\nCompare bytes (PeerTextComparison, NormalizedName), or name it in `otherTexts` with the reason if no peer wrote it.")
             }
         }
     }

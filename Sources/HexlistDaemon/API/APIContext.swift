@@ -39,7 +39,7 @@ struct APIContext: Sendable {
     /// The running node, which changes when the identity is rotated. Read it once per operation.
     var node: Node { supervisor.node }
     var store: HexStore { node.store }
-    var guests: GuestSessions { senders.guests }
+    var guests: GuestInvitationRegistry { senders.guests }
     var drops: DropTokens { senders.drops }
 
     /// Returns Hexlist's own folders and files, which must never be offered to peers. If the configuration file is not in a folder
@@ -77,7 +77,7 @@ struct APIContext: Sendable {
         return try result.get()
     }
 
-    /// Maximum time to wait for the import slot. Longer than the maximum time of an upload (`APIInput.longestBody`) plus the import of the
+    /// Maximum time to wait for the import slot. Longer than the maximum time of an upload (`RequestInput.longestBody`) plus the import of the
     /// largest body, which takes seconds on a slow disk.
     private static let importWait = TimeAmount.minutes(10)
 
@@ -101,7 +101,7 @@ struct APIContext: Sendable {
             outbox: Dictionary(uniqueKeysWithValues: outbox),
             storeBytes: bytes,
             storeFault: store.fault?.message, configurationFault: configuration.fault?.message, hookFaults: hooks.all,
-            routeProblems: node.routeProblems, stateFolder: stateFolder, search: SearchState(behind: Int(clamping: counts.unindexed)),
+            routeProblems: node.routeProblems, stateFolder: stateFolder, search: SearchIndexState(behind: Int(clamping: counts.unindexed)),
             localSend: node.localSend, drops: drops.count)
     }
 

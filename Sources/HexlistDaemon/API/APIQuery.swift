@@ -116,7 +116,7 @@ struct APIQuery {
 }
 
 /// Parses path parameters and bodies of requests.
-enum APIInput {
+enum RequestInput {
     /// The value of a path parameter. Percent-decodes it, because the router does not.
     static func text(_ context: BasicRequestContext, _ name: String) throws(HexlistError) -> String {
         guard let raw = context.parameters.get(name), let text = PercentEncoding.decode(raw), !text.isEmpty else {

@@ -8,7 +8,7 @@ struct AutostartRoutes: Sendable {
     func add(to router: Router<BasicRequestContext>) {
         router.delete("/v1/autostart") { request, _ in
             _ = try APIQuery(request)
-            return APIReply.json(ChangedJSON(changed: try await api.autostart.turnOff()))
+            return APIReply.json(ChangeCountJSON(changed: try await api.autostart.turnOff()))
         }
     }
 }

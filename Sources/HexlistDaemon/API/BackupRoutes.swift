@@ -15,7 +15,7 @@ struct BackupRoutes: Sendable {
     let api: APIContext
     /// Allows one backup at a time. All requests for backups use this instance: the socket has a single router, and `PageGate` refuses such
     /// requests on the page's listener.
-    private let backups = SingleBackup()
+    private let backups = BackupLock()
 
     func add(to router: Router<BasicRequestContext>) {
         router.post("/v1/backup") { request, _ in

@@ -69,7 +69,7 @@ final class BulkIntake: Sendable {
             var preparer = try await node.outbox.preparer()
             var decoder = BulkLineDecoder(allowsEmpty: allowsEmpty)
             var splitter = LineSplitter(limit: BulkLineDecoder.lineBytes)
-            var hints = MemberHints()
+            var hints = BulkLineHints()
             var prepared = PreparedHexes()
             var full: [PreparedHexes] = []
             let take = { [self] (number: Int, line: [UInt8]?) in
@@ -118,7 +118,7 @@ final class BulkIntake: Sendable {
     }
 
     private func warn(_ warning: BulkWarning) {
-        state.withLock { $0.warnings.append(warning) }  // bounded by `MemberHints`
+        state.withLock { $0.warnings.append(warning) }  // bounded by `BulkLineHints`
         changed()
     }
 

@@ -15,7 +15,7 @@ import ServiceLifecycle
 /// read the reply.
 struct BulkReply: Sendable {
     struct Options: Sendable {
-        var wait: SendWait
+        var wait: SendWaitGoal
         /// Maximum seconds to wait without progress, for room in the outbox or for delivery outcomes.
         var seconds: Double
         var allowsEmpty: Bool

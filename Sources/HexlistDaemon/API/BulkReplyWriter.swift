@@ -84,7 +84,7 @@ struct BulkReplyWriter: Sendable {
         return BulkReplyLine.outcome(BulkOutcome(line: line, send: outcome)).lineBytes
     }
 
-    private func summary(_ counts: BulkCounts, ended: Bool = false) -> BulkSummary {
+    private func summary(_ counts: SendCounts, ended: Bool = false) -> BulkSummary {
         let taken = intake.progress
         let milliseconds = (ContinuousClock.now - startedAt) / .milliseconds(1)
         return BulkSummary(

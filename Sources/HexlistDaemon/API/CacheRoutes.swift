@@ -26,11 +26,11 @@ struct CacheRoutes: Sendable {
         }
         router.post("/v1/cache/keep") { request, _ in
             _ = try APIQuery(request)
-            let wanted: CacheKeepRequest = try await APIInput.requiredShape(request)
+            let wanted: CacheKeepRequest = try await RequestInput.requiredShape(request)
             guard (1...Self.files).contains(wanted.files.count) else {
                 throw HexlistError(.badRequest, "One request keeps 1 to \(Self.files) files; \(wanted.files.count) were named.")
             }
-            return APIReply.json(CachedFiles(items: try await api.node.transfers.cache.keep(wanted.files)))
+            return APIReply.json(CacheKeepReply(items: try await api.node.transfers.cache.keep(wanted.files)))
         }
     }
 }

@@ -15,14 +15,14 @@ struct DraftRoutes: Sendable {
     func add(to router: Router<BasicRequestContext>) {
         router.post("/v1/drafts") { request, _ in
             _ = try APIQuery(request)
-            let wanted: DraftRequest = try await APIInput.requiredShape(request)
+            let wanted: DraftRequest = try await RequestInput.requiredShape(request)
             guard (1...Self.paths).contains(wanted.paths.count) else {
                 throw HexlistError(.badRequest, "A draft has 1 to \(Self.paths) paths; \(wanted.paths.count) were named.")
             }
             guard wanted.paths.allSatisfy({ $0.hasPrefix("/") }) else {
                 throw HexlistError(.badRequest, "The paths of a draft are absolute.")
             }
-            let id = PageServer.random(digits: 32)
+            let id = PageListenerState.random(digits: 32)
             return APIReply.json(api.page.drafts.withLock { $0.add(wanted.paths, id: id, now: .now, time: .now) })
         }
         router.get("/v1/drafts/:draft") { request, context in
@@ -31,14 +31,14 @@ struct DraftRoutes: Sendable {
         }
         router.post("/v1/drafts/:draft/offer") { request, context in
             _ = try APIQuery(request)
-            let wanted: DraftOfferRequest = try await APIInput.requiredShape(request)
-            return try await FileRoutes(api: api).offer(
+            let wanted: DraftOfferRequest = try await RequestInput.requiredShape(request)
+            return try await OfferAndTransferRoutes(api: api).offer(
                 OfferRequest(paths: try find(context).paths, to: wanted.to, copySmall: true), request)
         }
     }
 
     private func find(_ context: BasicRequestContext) throws(HexlistError) -> (draft: Draft, paths: [String]) {
-        let id = try APIInput.text(context, "draft")
+        let id = try RequestInput.text(context, "draft")
         guard let found = api.page.drafts.withLock({ $0.find(id, now: .now) }) else {
             throw HexlistError(.notFound, "This draft has expired: a draft lasts 10 minutes.", hint: "Choose them again.")
         }

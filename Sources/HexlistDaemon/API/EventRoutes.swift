@@ -15,7 +15,7 @@ struct EventRoutes: Sendable {
             let types = try Self.types(query.texts("type"))
             let (start, count) = try await start(request, query, types)
             if EventStreamReply.isWanted(request) {
-                return EventStreamReply.response(EventSource(supervisor: api.supervisor, types: types, last: start), api: api)
+                return EventStreamReply.response(EventLogSource(supervisor: api.supervisor, types: types, last: start), api: api)
             }
             let limit = try query.text("limit") == nil ? count ?? query.limit() : query.limit()
             let node = api.node
@@ -67,7 +67,7 @@ struct EventRoutes: Sendable {
 }
 
 /// The source of an event stream: the events after the number `last`, then new ones as they occur.
-private struct EventSource: StreamSource {
+private struct EventLogSource: EventStreamSource {
     let supervisor: NodeSupervisor
     /// The event types to send; empty for all.
     let types: [EventType]
@@ -76,7 +76,7 @@ private struct EventSource: StreamSource {
     /// Maximum number of events per read of the store.
     private static let batch = 500
 
-    mutating func next() async throws -> (messages: [StreamMessage], hasMore: Bool) {
+    mutating func next() async throws -> (messages: [ServerSentEvent], hasMore: Bool) {
         let (since, types) = (last, types)
         let node = supervisor.node
         let (page, oldest, newest) = try await node.store.read {
@@ -86,7 +86,7 @@ private struct EventSource: StreamSource {
         guard oldest <= since + 1 else { throw HexlistError(.gone, "Events after \(since) are no longer stored.") }
         last = page.next ?? max(since, newest)
         let messages = try await EventJSON.of(page.items, node).map {
-            StreamMessage(id: "\($0.number)", event: $0.type, data: $0.jsonText)
+            ServerSentEvent(id: "\($0.number)", event: $0.type, data: $0.jsonText)
         }
         return (messages, page.next != nil)
     }

@@ -6,9 +6,9 @@ import NIOCore
 import ServiceLifecycle
 
 /// The source of an event stream's messages.
-protocol StreamSource: Sendable {
+protocol EventStreamSource: Sendable {
     /// Returns the messages that are available now, in order, and whether another call would return more of them.
-    mutating func next() async throws -> (messages: [StreamMessage], hasMore: Bool)
+    mutating func next() async throws -> (messages: [ServerSentEvent], hasMore: Bool)
 }
 
 /// A Server-Sent Events reply, which lasts until the caller disconnects or the daemon stops.
@@ -18,7 +18,7 @@ enum EventStreamReply {
     }
 
     /// Returns a reply that sends the available messages immediately, and new ones after each change of the node.
-    static func response(_ source: some StreamSource, api: APIContext) -> Response {
+    static func response(_ source: some EventStreamSource, api: APIContext) -> Response {
         let body = ResponseBody { writer in
             var source = source
             try await withWakeups(api) { wakeups in
@@ -28,13 +28,13 @@ enum EventStreamReply {
                     var hasTold = false
                     var hasMore = true
                     while hasMore {
-                        let messages: [StreamMessage]
+                        let messages: [ServerSentEvent]
                         (messages, hasMore) = try await source.next()
                         guard !messages.isEmpty else { break }
                         try await writer.write(ByteBuffer(bytes: messages.flatMap(\.bytes)))
                         hasTold = true
                     }
-                    if !hasTold, current == .tick { try await writer.write(ByteBuffer(bytes: StreamMessage.comment)) }
+                    if !hasTold, current == .tick { try await writer.write(ByteBuffer(bytes: ServerSentEvent.comment)) }
                     wakeup = await iterator.next()
                 }
             }

@@ -24,11 +24,11 @@ struct GroupRoutes: Sendable {
 
     private func name(_ request: Request, _ context: BasicRequestContext) throws -> String {
         _ = try APIQuery(request)
-        return try APIInput.text(context, "group")
+        return try RequestInput.text(context, "group")
     }
 
     private func peers(_ request: Request) async throws -> [String] {
-        let wanted: GroupPeersRequest = try await APIInput.requiredShape(request)
+        let wanted: GroupPeersRequest = try await RequestInput.requiredShape(request)
         guard (1...LocalAPI.pageLimit).contains(wanted.peers.count) else {
             throw HexlistError(.badRequest, "One request takes 1 to \(LocalAPI.pageLimit) peers; \(wanted.peers.count) were named.")
         }

@@ -25,21 +25,21 @@ struct HexRoutes: Sendable {
         }
         router.post("/v1/hexes/delete") { request, _ in
             let isTrial = try APIQuery(request, allowing: ["dryRun"]).flag("dryRun")
-            let hexes: HexSelection = try await APIInput.requiredShape(request)
+            let hexes: HexSelection = try await RequestInput.requiredShape(request)
             return try await isTrial ? deletion(hexes) : delete(hexes)
         }
         router.post("/v1/hexes/accept") { request, _ in
             _ = try APIQuery(request)
-            return try await accept(try await APIInput.requiredShape(request))
+            return try await accept(try await RequestInput.requiredShape(request))
         }
         router.get("/v1/hexes/:id") { request, context in
             _ = try APIQuery(request)
-            return APIReply.json(try await shape(of: try APIInput.id(context)))
+            return APIReply.json(try await shape(of: try RequestInput.id(context)))
         }
         router.patch("/v1/hexes/:id") { request, context in
             _ = try APIQuery(request)
-            let id = try APIInput.id(context)
-            let wanted: UnreadPatch = try await APIInput.requiredShape(request)
+            let id = try RequestInput.id(context)
+            let wanted: UnreadPatch = try await RequestInput.requiredShape(request)
             guard wanted.hexes == nil, wanted.links == nil else {
                 throw HexlistError(.badRequest, "The path names the hex: leave out hexes in the body.")
             }
@@ -48,7 +48,7 @@ struct HexRoutes: Sendable {
         }
         router.delete("/v1/hexes/:id") { request, context in
             _ = try APIQuery(request)
-            return try await delete(.ids([try APIInput.id(context)]))
+            return try await delete(.ids([try RequestInput.id(context)]))
         }
     }
 
@@ -72,7 +72,7 @@ struct HexRoutes: Sendable {
 
     private func patch(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
         _ = try APIQuery(request)
-        let wanted: UnreadPatch = try await APIInput.requiredShape(request)
+        let wanted: UnreadPatch = try await RequestInput.requiredShape(request)
         if let links = wanted.links {
             guard links.count <= Self.idsOfRequest else {
                 throw HexlistError(
@@ -80,7 +80,7 @@ struct HexRoutes: Sendable {
                     hint: "Split them.")
             }
             let positions = links.map { LinkPosition(hex: $0.hex, position: Int(clamping: $0.number - 1)) }
-            return APIReply.json(ChangedJSON(changed: try await api.store.markLinks(positions, unread: wanted.unread)))
+            return APIReply.json(ChangeCountJSON(changed: try await api.store.markLinks(positions, unread: wanted.unread)))
         }
         guard let hexes = wanted.hexes else {
             throw HexlistError(.badRequest, "Name some hexes with `ids`, `ranges` or `from`, all of the inbox with `all`, or `links`.")
@@ -116,7 +116,7 @@ struct HexRoutes: Sendable {
             case .group(let group, let start): changed += try await api.store.change(group, from: start, change, at: now)
             }
         }
-        return APIReply.json(ChangedJSON(changed: changed))
+        return APIReply.json(ChangeCountJSON(changed: changed))
     }
 
     /// Counts the hexes and links that a deletion would delete, without deleting them.
@@ -131,7 +131,7 @@ struct HexRoutes: Sendable {
             }
         }
         return APIReply.json(
-            ChangedJSON(
+            ChangeCountJSON(
                 changed: found.hexes, links: found.links, hexesInside: found.hexesInside, linksInside: found.linksInside))
     }
 
@@ -239,7 +239,7 @@ extension HexJSON {
     }
 
     /// Makes the JSON of a range of the inner hexes of a hex. Recursive, bounded by `ProtocolLimits.levels`.
-    private static func children(_ range: Range<Int>, of detail: HexDetail, openSchemes schemes: [String]) -> [ChildJSON]? {
+    private static func children(_ range: Range<Int>, of detail: HexDetail, openSchemes schemes: [String]) -> [InnerHexJSON]? {
         guard !range.isEmpty else { return nil }
         let content = detail.content
         return range.map { index in
@@ -247,7 +247,7 @@ extension HexJSON {
             let links = links(content.links(of: index), of: content, openSchemes: schemes)
             let description = content.string(child.hexDescription)
             let annotations = content.annotations(child.extra)
-            return ChildJSON(
+            return InnerHexJSON(
                 id: detail.childIDs[index], senderUUID: content.string(child.senderUUID), senderName: content.string(child.senderName),
                 description: description,
                 subject: HexSubject.of(

@@ -21,7 +21,7 @@ struct IdentityRoutes: Sendable {
             var uri = PeerURI(fingerprint: status.fingerprint, name: status.name, addresses: addresses)
             if uri.text.utf8.count > QRCode.longestText { uri.name = "" }
             guard let code = QRCode(uri.text) else { throw HexlistError(.internal, "The QR code of this machine cannot be created.") }
-            return APIReply.json(IdentityCode(uri: uri.text, svg: code.svg))
+            return APIReply.json(IdentityQRCode(uri: uri.text, svg: code.svg))
         }
         router.post("/v1/identity/rotate", use: rotate)
         router.post("/v1/identity/keep") { request, _ in

@@ -19,7 +19,7 @@ struct InvitationRoutes: Sendable {
         }
         router.post("/v1/invitations") { request, _ in
             _ = try APIQuery(request)
-            return APIReply.json(try await invite(try await APIInput.shape(request) ?? InvitationRequest()))
+            return APIReply.json(try await invite(try await RequestInput.shape(request) ?? InvitationRequest()))
         }
         router.get("/v1/invitations/:id") { request, context in
             _ = try APIQuery(request)
@@ -29,7 +29,7 @@ struct InvitationRoutes: Sendable {
                 return invitation
             }
             guard EventStreamReply.isWanted(request) else { return APIReply.json(try read()) }
-            return EventStreamReply.response(WatchSource(event: "invitation", read: read), api: api)
+            return EventStreamReply.response(ChangedValueSource(event: "invitation", read: read), api: api)
         }
         router.delete("/v1/invitations/:id") { request, context in
             _ = try APIQuery(request)
@@ -39,7 +39,7 @@ struct InvitationRoutes: Sendable {
         }
     }
 
-    private func id(_ context: BasicRequestContext) throws(HexlistError) -> Int { Int(clamping: try APIInput.id(context)) }
+    private func id(_ context: BasicRequestContext) throws(HexlistError) -> Int { Int(clamping: try RequestInput.id(context)) }
 
     private static func none(_ id: Int) -> HexlistError {
         HexlistError(.notFound, "There is no invitation \(id).", hint: "`hexlist invite --list` lists active invitations.")

@@ -32,7 +32,7 @@ enum LocalServer {
         return Server(
             // The mode of the socket file keeps other users out. This check also refuses root, and processes of other users that got an
             // open descriptor of the socket.
-            childChannelSetup: OwnUserChannel(http: http, staysOnLoop: true) { UnixSocketPeer.user(of: $0) },
+            childChannelSetup: OwnUserChannel(http: http, staysOnLoop: true) { UnixSocketUser.user(of: $0) },
             configuration: ServerConfiguration(
                 address: .unixDomainSocket(path: socket),
                 availableConnectionsDelegate: MaximumAvailableConnections(settings.connections, logger: logger)),
@@ -139,8 +139,8 @@ enum LocalServer {
         MetricsRoutes(api: api).add(to: router)
         PeerRoutes(api: api).add(to: router)
         GroupRoutes(api: api).add(to: router)
-        RouteRoutes(api: api).add(to: router)
-        FileRoutes(api: api).add(to: router)
+        EnvelopeRouteRoutes(api: api).add(to: router)
+        OfferAndTransferRoutes(api: api).add(to: router)
         UploadRoutes(api: api).add(to: router)
         DraftRoutes(api: api).add(to: router)
         AutostartRoutes(api: api).add(to: router)
@@ -150,17 +150,17 @@ enum LocalServer {
         IdentityRoutes(api: api).add(to: router)
         RosterRoutes(api: api).add(to: router)
         BackupRoutes(api: api).add(to: router)
-        TransferRoutes(api: api).add(to: router)
+        ImportExportRoutes(api: api).add(to: router)
         PairingRoutes(api: api).add(to: router)
         HexRoutes(api: api).add(to: router)
-        MineRoutes(api: api).add(to: router)
+        MyHexlistRoutes(api: api).add(to: router)
         SearchRoutes(api: api).add(to: router)
         SendRoutes(api: api).add(to: router)
         DoctorRoutes(api: api).add(to: router)
         EventRoutes(api: api).add(to: router)
         PageRoutes(api: api).add(to: router)
-        FeedRoutes(api: api).add(to: router)
+        FeedAddressRoutes(api: api).add(to: router)
         InvitationRoutes(api: api).add(to: router)
-        DropRoutes(api: api).add(to: router)
+        DropTokenRoutes(api: api).add(to: router)
     }
 }

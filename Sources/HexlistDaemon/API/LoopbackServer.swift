@@ -26,7 +26,7 @@ struct LoopbackServer: Sendable {
             childChannelSetup: OwnUserChannel(
                 http: LocalServer.channel(settings: Settings.API(), logger: logger, respond: respond), staysOnLoop: false
             ) { channel in
-                channel.eventLoop.makeCompletedFuture { try LoopbackPeer.user(of: channel) }
+                channel.eventLoop.makeCompletedFuture { try LoopbackConnectionUser.user(of: channel) }
             },
             configuration: ServerConfiguration(
                 address: .hostname("127.0.0.1", port: port),

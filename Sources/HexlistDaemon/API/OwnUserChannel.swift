@@ -75,7 +75,7 @@ struct OwnUserChannel: ServerChildChannel {
 }
 
 /// The process at the other end of a Unix socket.
-enum UnixSocketPeer {
+enum UnixSocketUser {
     /// Returns the user of the connected process (SO_PEERCRED).
     static func user(of channel: any Channel) -> EventLoopFuture<uid_t?> {
         guard let options = channel as? any SocketOptionProvider else { return channel.eventLoop.makeSucceededFuture(nil) }

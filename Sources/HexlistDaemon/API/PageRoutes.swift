@@ -12,7 +12,7 @@ struct PageRoutes: Sendable {
             _ = try APIQuery(request)
             let overview = { @Sendable [api] in try await Self.overview(api) }
             guard EventStreamReply.isWanted(request) else { return APIReply.json(try await overview()) }
-            return EventStreamReply.response(PageSource(api: api, overview: overview), api: api)
+            return EventStreamReply.response(PageEventSource(api: api, overview: overview), api: api)
         }
         router.post("/v1/web") { request, _ in
             _ = try APIQuery(request)
@@ -37,27 +37,27 @@ struct PageRoutes: Sendable {
 }
 
 /// The source of the page's event stream. All events are in one stream, because browsers open few connections per origin.
-private struct PageSource: StreamSource {
+private struct PageEventSource: EventStreamSource {
     /// Maximum number of unfinished transfers in an event.
     private static let maximumTransfers = 100
     private static let openStages: Set<TransferStage> = [.waiting, .running, .paused]
 
-    private var overview: WatchSource<PageOverview>
-    private var peers: WatchSource<Page<PeerView>>
-    private var pairings: WatchSource<PairingOverview>
-    private var transfers: WatchSource<Page<TransferView>>
+    private var overview: ChangedValueSource<PageOverview>
+    private var peers: ChangedValueSource<Page<PeerView>>
+    private var pairings: ChangedValueSource<PairingOverview>
+    private var transfers: ChangedValueSource<Page<TransferView>>
 
     init(api: APIContext, overview read: @escaping @Sendable () async throws -> PageOverview) {
         let supervisor = api.supervisor
-        overview = WatchSource(event: "overview", read: read)
-        peers = WatchSource(event: "peers") { Page(items: try await supervisor.node.peers.all()) }
-        pairings = WatchSource(event: "pairings") { await supervisor.node.pairing.overview() }
-        transfers = WatchSource(event: "transfers") {
+        overview = ChangedValueSource(event: "overview", read: read)
+        peers = ChangedValueSource(event: "peers") { Page(items: try await supervisor.node.peers.all()) }
+        pairings = ChangedValueSource(event: "pairings") { await supervisor.node.pairing.overview() }
+        transfers = ChangedValueSource(event: "transfers") {
             Page(items: try await supervisor.node.transfers.page(Self.openStages, before: nil, limit: Self.maximumTransfers).rows)
         }
     }
 
-    mutating func next() async throws -> (messages: [StreamMessage], hasMore: Bool) {
+    mutating func next() async throws -> (messages: [ServerSentEvent], hasMore: Bool) {
         let messages =
             try await overview.next().messages + peers.next().messages + pairings.next().messages
             + transfers.next().messages

@@ -27,7 +27,7 @@ struct PeerRoutes: Sendable {
         }
         router.post("/v1/peers/:peer/takeover") { request, context in
             _ = try APIQuery(request)
-            let wanted: TakeoverRequest = try await APIInput.requiredShape(request)
+            let wanted: TakeoverRequest = try await RequestInput.requiredShape(request)
             let old = try await api.node.peers.resolve(wanted.from).requiredID()
             return APIReply.json(try await api.node.peers.takeOver(from: old, by: try await id(context)))
         }
@@ -44,22 +44,22 @@ struct PeerRoutes: Sendable {
         let read = { @Sendable [supervisor = api.supervisor] in
             Page(items: try await supervisor.node.peers.all().filter { all || $0.state == .verified })
         }
-        if EventStreamReply.isWanted(request) { return EventStreamReply.response(WatchSource(event: "peers", read: read), api: api) }
+        if EventStreamReply.isWanted(request) { return EventStreamReply.response(ChangedValueSource(event: "peers", read: read), api: api) }
         return APIReply.json(try await read())
     }
 
     private func patch(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
         _ = try APIQuery(request)
-        let change: PeerChange = try await APIInput.requiredShape(request)
+        let change: PeerChange = try await RequestInput.requiredShape(request)
         return APIReply.json(try await api.node.peers.change(try await id(context), change))
     }
 
     /// Trusts a peer. Trust is given to a key, so the request has to contain the whole UUID or the fingerprint.
     private func trust(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
         _ = try APIQuery(request)
-        let wanted: TrustRequest? = try await APIInput.shape(request)
+        let wanted: TrustRequest? = try await RequestInput.shape(request)
         let peer = try await peer(context)
-        guard try PeerID(APIInput.text(context, "peer")) != nil || wanted?.fingerprint != nil else {
+        guard try PeerID(RequestInput.text(context, "peer")) != nil || wanted?.fingerprint != nil else {
             throw HexlistError(
                 .badRequest, "To trust a peer, give its whole UUID, or its fingerprint in the body.", hint: "`hexlist peers` lists UUIDs.")
         }
@@ -87,7 +87,7 @@ struct PeerRoutes: Sendable {
     }
 
     private func peer(_ context: BasicRequestContext) async throws -> PeerView {
-        try await api.node.peers.resolve(try APIInput.text(context, "peer"))
+        try await api.node.peers.resolve(try RequestInput.text(context, "peer"))
     }
 
     private func id(_ context: BasicRequestContext) async throws -> PeerID { try await peer(context).requiredID() }

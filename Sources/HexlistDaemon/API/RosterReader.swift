@@ -69,7 +69,8 @@ struct RosterReader {
         }
         if let alias = peer.alias, let fault = PeerAlias.textFault(alias) { throw Fault(message: fault) }
         return RosterEntry(
-            kind: kind, fingerprint: fingerprint, name: PeerName.cut(peer.name, bytes: NameKey.bytes), alias: peer.alias, trust: trust,
+            kind: kind, fingerprint: fingerprint, name: PeerName.cut(peer.name, bytes: NormalizedName.bytes), alias: peer.alias,
+            trust: trust,
             addresses: try addresses(peer.addresses), groups: try groups(peer.groups),
             card: try peer.card.map { text throws(Fault) in try card(text, of: fingerprint) })
     }

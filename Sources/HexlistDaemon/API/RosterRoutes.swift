@@ -26,12 +26,12 @@ struct RosterRoutes: Sendable {
         return APIReply.json(try await api.importing(slot) { try await imported(body) })
     }
 
-    private func imported(_ body: RequestBody) async throws -> RosterImport {
-        var roster = try await APIInput.read(body, into: RosterReader()) { try $0.feed($1) }
+    private func imported(_ body: RequestBody) async throws -> RosterImportResult {
+        var roster = try await RequestInput.read(body, into: RosterReader()) { try $0.feed($1) }
         try roster.finish()
         try Task.checkCancellation()
         let outcomes = try await api.node.roster.add(roster.entries.map(\.entry))
-        var reply = RosterImport(refused: roster.refusals)
+        var reply = RosterImportResult(refused: roster.refusals)
         for ((line, entry), outcome) in zip(roster.entries, outcomes) {
             switch outcome {
             case .changed: reply.changed += 1

@@ -23,7 +23,7 @@ struct SearchRoutes: Sendable {
         let labels = await api.labels(page.hits.map(\.summary))
         return APIReply.page(page.hits, next: page.next, behind: page.behind, cursor: { $0.summary.id }) { hit in
             var shape = HexJSON(hit.summary, labels)
-            shape.match = hit.match.map(MatchJSON.init)
+            shape.match = hit.match.map(SearchMatchJSON.init)
             shape.top = hit.top.map { OutermostHexJSON(id: $0.id, subject: $0.subject) }
             return shape
         }
@@ -83,7 +83,7 @@ struct SearchRoutes: Sendable {
             var shape = ListedLinkJSON(hit.link, openSchemes: schemes)
             shape.location = hit.link.hex.location.rawValue
             shape.folders = hit.folders
-            shape.match = hit.match.map(MatchJSON.init)
+            shape.match = hit.match.map(SearchMatchJSON.init)
             return shape
         }
     }
@@ -102,7 +102,7 @@ extension ListedLinkJSON {
     }
 }
 
-extension MatchJSON {
+extension SearchMatchJSON {
     init(_ match: SearchMatch) {
         self.init(
             field: match.field.rawValue, link: match.link.map { $0 + 1 }, before: match.before, found: match.found, after: match.after)
@@ -165,9 +165,9 @@ extension HexJSON {
     }
 }
 
-extension ChildJSON {
+extension InnerHexJSON {
     /// Returns the hex with marks of its dead links. Recursive, bounded by `ProtocolLimits.levels`.
-    fileprivate func marked(_ dead: DeadLinks) -> ChildJSON {
+    fileprivate func marked(_ dead: DeadLinks) -> InnerHexJSON {
         var shape = self
         shape.links = links.marked(dead[id])
         shape.children = children?.map { $0.marked(dead) }
@@ -194,9 +194,9 @@ extension HexJSON {
     }
 }
 
-extension ChildJSON {
+extension InnerHexJSON {
     /// Returns the hex with marks of its read links. Recursive, bounded by `ProtocolLimits.levels`.
-    fileprivate func marked(_ read: Set<LinkPosition>) -> ChildJSON {
+    fileprivate func marked(_ read: Set<LinkPosition>) -> InnerHexJSON {
         var shape = self
         shape.links = links.marked(read, in: id)
         shape.children = children?.map { $0.marked(read) }
@@ -204,7 +204,7 @@ extension ChildJSON {
     }
 
     /// Returns the hex with the earlier hexes of its links. Recursive, bounded by `ProtocolLimits.levels`.
-    fileprivate func with(_ earlier: [[UInt8]: EarlierLink]) -> ChildJSON {
+    fileprivate func with(_ earlier: [[UInt8]: EarlierLink]) -> InnerHexJSON {
         var shape = self
         shape.links = links.map { $0.with(earlier) }
         shape.children = children?.map { $0.with(earlier) }

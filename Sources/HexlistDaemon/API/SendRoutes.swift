@@ -13,7 +13,7 @@ struct SendRoutes: Sendable {
         router.get("/v1/outbox", use: list)
         router.get("/v1/outbox/:id") { request, context in
             _ = try APIQuery(request)
-            return APIReply.json(try await api.node.outbox.row(try APIInput.id(context)))
+            return APIReply.json(try await api.node.outbox.row(try RequestInput.id(context)))
         }
         router.post("/v1/outbox/retry") { request, _ in
             _ = try APIQuery(request)
@@ -25,11 +25,11 @@ struct SendRoutes: Sendable {
         }
         router.post("/v1/outbox/:id/retry") { request, context in
             _ = try APIQuery(request)
-            return APIReply.json(try await api.node.outbox.retry(try APIInput.id(context)))
+            return APIReply.json(try await api.node.outbox.retry(try RequestInput.id(context)))
         }
         router.post("/v1/outbox/:id/cancel") { request, context in
             _ = try APIQuery(request)
-            return APIReply.json(try await api.node.outbox.cancel(try APIInput.id(context)))
+            return APIReply.json(try await api.node.outbox.cancel(try RequestInput.id(context)))
         }
     }
 
@@ -39,7 +39,7 @@ struct SendRoutes: Sendable {
     private func send(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
         if LocalAPI.isStream(request.headers[.contentType]) { return try await sendBulk(request) }
         let query = try APIQuery(request, allowing: ["to", "toAll", "wait", "timeout", "key", "force", "hex"])
-        let wait = try query.choice("wait", SendWait.stored)
+        let wait = try query.choice("wait", SendWaitGoal.stored)
         let seconds = try query.seconds("timeout", fallback: Self.defaultWait)
         let (content, ownKey) = try await content(request, query)
         let wanted = SendRequest(
@@ -53,7 +53,7 @@ struct SendRoutes: Sendable {
         let query = try APIQuery(
             request, allowing: ["to", "toAll", "wait", "timeout", "force", "allowEmpty", "results", "progress"])
         let options = BulkReply.Options(
-            wait: try query.choice("wait", SendWait.stored), seconds: try query.seconds("timeout", fallback: Self.defaultWait),
+            wait: try query.choice("wait", SendWaitGoal.stored), seconds: try query.seconds("timeout", fallback: Self.defaultWait),
             allowsEmpty: try query.flag("allowEmpty"), reportsAll: try query.choice("results", BulkResults.failures) == .all,
             reportsProgress: try query.flag("progress"))
         return try await BulkReply(api: api, peers: targets(query), force: query.flag("force"), options: options).response(to: request)
@@ -66,7 +66,7 @@ struct SendRoutes: Sendable {
 
     /// Returns the hex in the body with its idempotency key, or a reference to the stored hex that the parameter `hex` names.
     private func content(_ request: Request, _ query: APIQuery) async throws -> (SendRequest.Content, key: String?) {
-        let body = try await APIInput.body(request)
+        let body = try await RequestInput.body(request)
         if let id = try query.number("hex", 1...Int64.max) {
             guard body.isEmpty else { throw HexlistError(.badRequest, "`hex` names a stored hex: leave out the body.") }
             return (.forward(hexID: id), nil)
@@ -128,7 +128,7 @@ struct SendRoutes: Sendable {
 
     /// Returns the selection of outbox rows in the body.
     private func rows(_ request: Request) async throws -> OutboxSelection {
-        let wanted: OutboxRows = try await APIInput.requiredShape(request)
+        let wanted: OutboxRowsRequest = try await RequestInput.requiredShape(request)
         switch wanted {
         case .ids(let ids):
             guard (1...LocalAPI.pageLimit).contains(ids.count) else {

@@ -22,7 +22,7 @@ struct ServiceRoutes: Sendable {
     private func files(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
         let query = try APIQuery(request, allowing: ["path", "sort", "limit", "after", "force"])
         let path = try Self.path(try query.text("path") ?? "")
-        let order = try query.choice("sort", FileOrder.name)
+        let order = try query.choice("sort", FolderSortOrder.name)
         let service = try await service(context, force: try query.flag("force"))
         return APIReply.json(try await service.page(of: path, by: order, after: try query.text("after"), limit: try query.limit()))
     }
@@ -30,14 +30,14 @@ struct ServiceRoutes: Sendable {
     /// Returns the service that the path names.
     /// - Parameter force: whether its requests ignore a back-off after earlier failures.
     private func service(_ context: BasicRequestContext, force: Bool) async throws -> any ContentService {
-        let service = try await api.node.transfers.services.named(try APIInput.text(context, "service"))
+        let service = try await api.node.transfers.services.named(try RequestInput.text(context, "service"))
         return force ? service.forced : service
     }
 
     /// Makes links to files of a service. The reply is a stream with a line for each path, and a summary as the last line.
     private func links(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
         _ = try APIQuery(request)
-        let wanted: LinkRequest = try await APIInput.requiredShape(request)
+        let wanted: ServiceLinksRequest = try await RequestInput.requiredShape(request)
         guard (1...LocalAPI.linkPaths).contains(wanted.paths.count) else {
             throw HexlistError(.badRequest, "One request takes 1 to \(LocalAPI.linkPaths) paths; \(wanted.paths.count) were named.")
         }
@@ -46,11 +46,11 @@ struct ServiceRoutes: Sendable {
         }
         let paths = try wanted.paths.map(Self.path)
         let service = try await service(context, force: wanted.force ?? false)
-        let wish = LinkRequestKind(expire: wanted.expire, revokes: wanted.revoke ?? false)
+        let wish = LinkOptions(expire: wanted.expire, revokes: wanted.revoke ?? false)
         let (address, logger) = (request.uri.path, api.logger)
         let body = ResponseBody { writer in
             // The buffer has at most one element for each path, and a `nil` every 2 s.
-            let (steps, step) = AsyncStream.makeStream(of: LinkReply?.self)
+            let (steps, step) = AsyncStream.makeStream(of: ServiceLinkResult?.self)
             async let fault = { () async -> HexlistError? in
                 defer { step.finish() }
                 do {
@@ -61,7 +61,7 @@ struct ServiceRoutes: Sendable {
                 }
             }()
             async let _: Void = { while (try? await Task.sleep(for: Self.waiting)) != nil { step.yield(nil) } }()
-            var summary = ServiceLinksSummary(made: 0, failed: 0)
+            var summary = ServiceLinkCounts(made: 0, failed: 0)
             for await line in steps {
                 guard let line else {
                     // The write throws if the caller has disconnected. That cancels the running requests.

@@ -14,12 +14,12 @@ struct ShareRoutes: Sendable {
         }
         router.post("/v1/shares") { request, _ in
             _ = try APIQuery(request)
-            let wanted: ShareRequest = try await APIInput.requiredShape(request)
+            let wanted: ShareRequest = try await RequestInput.requiredShape(request)
             return APIReply.json(try await api.node.transfers.shares.add(wanted, protecting: await api.ownFolders()))
         }
         router.delete("/v1/shares/:share") { request, context in
             _ = try APIQuery(request)
-            return APIReply.json(try await api.node.transfers.shares.end(try APIInput.text(context, "share")))
+            return APIReply.json(try await api.node.transfers.shares.end(try RequestInput.text(context, "share")))
         }
     }
 }

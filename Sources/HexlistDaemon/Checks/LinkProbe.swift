@@ -29,14 +29,14 @@ struct LinkProbe: Sendable, Equatable {
     /// Seconds to wait after 429 without `Retry-After`.
     private static let defaultWait = 10
 
-    private(set) var target: WebTarget
+    private(set) var target: HTTPLinkTarget
     private(set) var method = WebMethod.head
     private var redirects = 0
     private var hasWaited = false
 
     /// - Returns: `nil` if the URL is not an unambiguous `http` or `https` URL.
     init?(_ url: String) {
-        guard let target = WebTarget(url) else { return nil }
+        guard let target = HTTPLinkTarget(url) else { return nil }
         self.target = target
     }
 
@@ -45,7 +45,7 @@ struct LinkProbe: Sendable, Equatable {
         let status = response.status
         if let location = response.location {
             redirects += 1
-            guard redirects <= TitleFetch.maximumRedirects, let next = target.redirected(to: location) else {
+            guard redirects <= TitleRequestSequence.maximumRedirects, let next = target.redirected(to: location) else {
                 return .end(.unclear(.redirects, status: status))
             }
             target = next

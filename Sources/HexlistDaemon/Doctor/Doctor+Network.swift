@@ -10,7 +10,7 @@ import NIOPosix
 extension Doctor {
     /// Checks discovery, the interfaces, and whether the port of this machine is reachable.
     /// - Parameter waits: whether to wait until a peer accepts another request to dial back, because peers limit their rate.
-    func network(_ before: NodeFacts, waits: Bool) async -> [DoctorStep] {
+    func network(_ before: NetworkFacts, waits: Bool) async -> [DoctorStep] {
         var facts = before
         let multicast = facts.status.discovery.state.known
         let isUsed = multicast == .running || multicast == .degraded
@@ -80,7 +80,7 @@ extension Doctor {
             + " Another hidden machine is reached if one of the two names the other under `peers:`.")
 
     /// Waits up to 3 s until this machine receives its own announcement. Returns the state of the node after the wait.
-    private func whenAnnounced(_ facts: NodeFacts) async -> NodeFacts {
+    private func whenAnnounced(_ facts: NetworkFacts) async -> NetworkFacts {
         var facts = facts
         let deadline = ContinuousClock.now + .seconds(3)
         while facts.announcements.isEmpty, ContinuousClock.now < deadline, !Task.isCancelled {
@@ -155,7 +155,7 @@ extension Doctor {
             + ["Connect to a network: `ip address` shows the interfaces."]
     }
 
-    private func multicast(_ interfaces: [MachineInterface], _ facts: NodeFacts) async -> [DoctorStep] {
+    private func multicast(_ interfaces: [MachineInterface], _ facts: NetworkFacts) async -> [DoctorStep] {
         let own = "[\(facts.status.uuid.shortID)]"
         // Only interfaces on which this machine is announced are queried, because avahi-daemon may be configured to ignore other ones. If
         // this machine is not announced anywhere, all interfaces are queried.
@@ -236,7 +236,7 @@ extension Doctor {
         }
     }
 
-    static func staticPeers(_ facts: NodeFacts) -> DoctorStep? {
+    static func staticPeers(_ facts: NetworkFacts) -> DoctorStep? {
         guard !facts.staticPeers.isEmpty else { return nil }
         var (failed, hasOther) = (false, false)
         let parts = facts.staticPeers.map { address, state -> String in
@@ -262,7 +262,7 @@ extension Doctor {
 
     // MARK: The port
 
-    private func port(_ facts: NodeFacts) async -> DoctorStep {
+    private func port(_ facts: NetworkFacts) async -> DoctorStep {
         let host = facts.listen.first ?? "127.0.0.1"
         let port = facts.status.port
         let reach = await api.node.diagnostics.probe(host, port: port, interface: nil, expecting: facts.status.uuid)
@@ -278,7 +278,7 @@ extension Doctor {
 
     /// Checks that other machines can reach the port of this machine. Asks up to three peers to dial back; otherwise looks for an inbound
     /// session.
-    private func reachable(_ facts: NodeFacts, waits: Bool) async -> DoctorStep {
+    private func reachable(_ facts: NetworkFacts, waits: Bool) async -> DoctorStep {
         var tries: [(name: String, address: String, outcome: DialBackOutcome)] = []
         for (peer, name, address) in facts.mayDialBack.prefix(3) {
             let outcome = await dialBacks.ask(peer, api.node, waits: waits)

@@ -11,7 +11,7 @@ import HexlistTransport
 /// on which it reports.
 struct Doctor: Sendable {
     /// Asks each peer at most once per report to dial back, because peers limit the rate of such requests.
-    actor DialBacks {
+    actor DialBackOutcomes {
         private var outcomes: [PeerID: DialBackOutcome] = [:]
 
         /// Asks a peer to dial back. Returns the earlier outcome if it was asked before.
@@ -25,7 +25,7 @@ struct Doctor: Sendable {
     }
 
     let api: APIContext
-    let dialBacks = DialBacks()
+    let dialBacks = DialBackOutcomes()
 
     /// Makes all checks.
     /// - Parameter peer: a PEER argument that names a peer to check; `nil` for none. Its checks are at the end of the report.
@@ -85,7 +85,7 @@ struct Doctor: Sendable {
         }
     }
 
-    private func room(_ facts: NodeFacts) -> DoctorStep {
+    private func room(_ facts: NetworkFacts) -> DoctorStep {
         var status = statvfs()
         guard statvfs(api.stateFolder, &status) == 0 else {
             return DoctorStep("disk", .failed, "\(api.stateFolder) cannot be read: \(String(cString: strerror(errno))).")
@@ -107,7 +107,7 @@ struct Doctor: Sendable {
         return DoctorStep("disk", .ok, "\(ByteCountText.of(free)) are free.")
     }
 
-    private func identity(_ facts: NodeFacts) -> DoctorStep {
+    private func identity(_ facts: NetworkFacts) -> DoctorStep {
         let own = api.node.identity.fingerprint
         let path = "\(api.stateFolder)/\(Identity.fileName)"
         do {

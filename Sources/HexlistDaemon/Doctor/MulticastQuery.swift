@@ -81,7 +81,7 @@ enum MulticastQuery {
                 guard let answer = answer(descriptor) else { continue }
                 hasAnswer = true
                 byOthers = byOthers || !own.contains(answer.source)
-                names += answer.names.filter { name in !names.contains { PeerText.areEqual($0, name) } }
+                names += answer.names.filter { name in !names.contains { PeerTextComparison.areEqual($0, name) } }
                 if byOthers, names.contains(where: isOwn) { return .answered(names, byOthers: true) }
             }
         }

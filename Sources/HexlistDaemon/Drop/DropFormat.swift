@@ -47,7 +47,7 @@ struct DropFields: JSONShape, Equatable {
 
     /// The title, the text and the URL as one text, one per line. If the URL equals the text, it appears once.
     var joined: String {
-        let url = PeerText.areEqual(url ?? "", text ?? "") ? nil : url
+        let url = PeerTextComparison.areEqual(url ?? "", text ?? "") ? nil : url
         return [title, text, url].compactMap { $0 }.filter { !$0.allSatisfy(\.isWhitespace) }.joined(separator: "\n")
     }
 

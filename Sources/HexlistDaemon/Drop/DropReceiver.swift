@@ -11,7 +11,7 @@ import NIOCore
 /// The content of a drop: its text and its received files.
 struct DropContent: Sendable {
     var text = ""
-    var files: [GuestHex.File] = []
+    var files: [KeylessHex.File] = []
 
     var isEmpty: Bool { files.isEmpty && text.allSatisfy(\.isWhitespace) }
 
@@ -180,8 +180,8 @@ struct DropReceiver: Sendable {
         open = nil
     }
 
-    private static func file(_ file: OpenFile, sha256: [UInt8], name: String) -> GuestHex.File {
-        GuestHex.File(
+    private static func file(_ file: OpenFile, sha256: [UInt8], name: String) -> KeylessHex.File {
+        KeylessHex.File(
             id: file.id,
             file: ArrivedFile(session: "\(file.id)", file: name, name: file.name, size: file.part.length, sha256: sha256),
             modified: Timestamp.now.milliseconds)
@@ -203,6 +203,6 @@ struct DropReceiver: Sendable {
     }
 
     private func bytes(_ request: Request, _ limit: Int) async throws -> [UInt8] {
-        do { return try await APIInput.body(request, limit: limit) } catch is HexlistError { throw Self.longText }
+        do { return try await RequestInput.body(request, limit: limit) } catch is HexlistError { throw Self.longText }
     }
 }

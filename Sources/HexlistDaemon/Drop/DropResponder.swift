@@ -52,7 +52,7 @@ struct DropResponder: Sendable {
             throw GuestRefusal(status: 400, message: "There is nothing to store. Send a text, or the fields text, url or title, or a file.")
         }
         let (id, earlier) = content.messageIDs(at: Timestamp.now.milliseconds)
-        let hex = GuestHex(drop: token.peer, name: token.name, address: address, text: content.text, files: content.files)
+        let hex = KeylessHex(drop: token.peer, name: token.name, address: address, text: content.text, files: content.files)
         let result = try await node.receive(
             drop: hex, id: key.map(DropContent.messageID(key:)) ?? id, earlier: key == nil ? earlier : nil)
         let name = await node.nameAndPort().name

@@ -4,12 +4,12 @@ import Synchronization
 
 /// The stored drop tokens and their rate limits, in memory. Can be used from any thread.
 final class DropTokens: Sendable {
-    private let gate: Mutex<DropGate>
+    private let gate: Mutex<DropTokenAdmission>
     private let now: @Sendable () -> ContinuousClock.Instant
 
     /// - Parameter tokens: the tokens in the store.
     init(_ tokens: [DropToken], now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }) {
-        gate = Mutex(DropGate(tokens))
+        gate = Mutex(DropTokenAdmission(tokens))
         self.now = now
     }
 
@@ -21,7 +21,7 @@ final class DropTokens: Sendable {
     /// Removes a token, after it was removed from the store.
     func remove(_ peer: PeerID) { gate.withLock { $0.remove(peer) } }
 
-    func admit(_ token: String, from address: IPAddress) -> DropGate.Admission {
+    func admit(_ token: String, from address: IPAddress) -> DropTokenAdmission.Admission {
         gate.withLock { $0.admit(token, from: address, now: now()) }
     }
 
@@ -37,7 +37,7 @@ final class DropTokens: Sendable {
 
 /// The senders without Hexlist to which the peer port replies over plain HTTP: guests and programs with drop tokens.
 struct PlainHTTPSenders: Sendable {
-    let guests: GuestSessions
+    let guests: GuestInvitationRegistry
     let drops: DropTokens
 
     /// Whether the peer port accepts plain HTTP: there is a drop token or an open invitation.

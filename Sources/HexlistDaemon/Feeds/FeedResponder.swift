@@ -50,7 +50,7 @@ struct FeedResponder: Sendable {
         else {
             throw HexlistError(.notFound, "There is no feed at this address.", hint: "It may have been removed: `hexlist feed --list`.")
         }
-        let xml = try await FeedContent(api: api).xml(of: address)
+        let xml = try await AtomFeedBuilder(api: api).xml(of: address)
         let tag = "\"\(Hexadecimal.encode(SHA256.hash(data: Array(xml.utf8)).prefix(16)).lowercased())\""
         var headers: HTTPFields = [.contentType: "application/atom+xml; charset=utf-8", .eTag: tag]
         if request.headers[values: .ifNoneMatch].contains(where: { $0.contains(tag) }) {

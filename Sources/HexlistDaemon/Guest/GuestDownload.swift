@@ -12,12 +12,13 @@ final class GuestDownload: @unchecked Sendable {
     private let file: OfferedFile
     private let ticket: String
     private let address: IPAddress
-    private let guests: GuestSessions
+    private let guests: GuestInvitationRegistry
     private let transfers: FileTransfers
     private var left: Range<Int64>
 
     init(
-        file: OfferedFile, range: Range<Int64>, ticket: String, address: IPAddress, guests: GuestSessions, transfers: FileTransfers
+        file: OfferedFile, range: Range<Int64>, ticket: String, address: IPAddress, guests: GuestInvitationRegistry,
+        transfers: FileTransfers
     ) {
         self.file = file
         left = range

@@ -35,7 +35,7 @@ struct GuestGate {
     /// - Throws: the refusal of the first rule that the request violates.
     func check(_ head: GuestRequestHead) throws(GuestRefusal) {
         let host = try checkHost(head)
-        guard head.origins.allSatisfy({ PeerText.areEqual($0, "http://\(host)") }) else { throw Self.otherSite }
+        guard head.origins.allSatisfy({ PeerTextComparison.areEqual($0, "http://\(host)") }) else { throw Self.otherSite }
         try checkSite(head)
         switch head.method {
         case "GET", "HEAD": break

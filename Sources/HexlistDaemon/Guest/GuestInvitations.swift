@@ -213,7 +213,7 @@ struct GuestInvitations {
     mutating func announce(_ upload: Upload, of id: GuestID, now: Instant) throws(GuestRefusal) -> (Upload, isNew: Bool) {
         guard let index = all.firstIndex(where: { $0.id == id.invitation }) else { throw .over }
         let known = all[index].guests[id.guest].uploads.first {
-            !$0.isTaken && $0.size == upload.size && $0.modified == upload.modified && PeerText.areEqual($0.name, upload.name)
+            !$0.isTaken && $0.size == upload.size && $0.modified == upload.modified && PeerTextComparison.areEqual($0.name, upload.name)
         }
         if let known { return (known, false) }
         guard all[index].isActive(now) else { throw .over }
@@ -232,7 +232,7 @@ struct GuestInvitations {
         return (upload, true)
     }
 
-    func upload(_ upload: String, of id: GuestID) -> Upload? { self[id]?.uploads.first { PeerText.areEqual($0.id, upload) } }
+    func upload(_ upload: String, of id: GuestID) -> Upload? { self[id]?.uploads.first { PeerTextComparison.areEqual($0.id, upload) } }
 
     mutating func completed(_ upload: String, of id: GuestID) {
         change(upload, of: id) { $0.isComplete = true }
@@ -244,7 +244,7 @@ struct GuestInvitations {
         guard let known = self.upload(upload, of: id), !known.isTaken, let index = all.firstIndex(where: { $0.id == id.invitation }) else {
             return false
         }
-        all[index].guests[id.guest].uploads.removeAll { PeerText.areEqual($0.id, upload) }
+        all[index].guests[id.guest].uploads.removeAll { PeerTextComparison.areEqual($0.id, upload) }
         all[index].files -= 1
         announcedBytes -= known.size
         return true
@@ -252,7 +252,7 @@ struct GuestInvitations {
 
     private mutating func change(_ upload: String, of id: GuestID, _ change: (inout Upload) -> Void) {
         guard let index = all.firstIndex(where: { $0.id == id.invitation }),
-            let uploadIndex = all[index].guests[id.guest].uploads.firstIndex(where: { PeerText.areEqual($0.id, upload) })
+            let uploadIndex = all[index].guests[id.guest].uploads.firstIndex(where: { PeerTextComparison.areEqual($0.id, upload) })
         else { return }
         change(&all[index].guests[id.guest].uploads[uploadIndex])
     }

@@ -16,7 +16,7 @@ import NIOCore
 struct GuestResponder: Sendable {
     let api: APIContext
 
-    private var guests: GuestSessions { api.guests }
+    private var guests: GuestInvitationRegistry { api.guests }
 
     func respond(to request: Request, context: BasicRequestContext) async throws -> Response {
         var response: Response
@@ -261,16 +261,16 @@ struct GuestResponder: Sendable {
     }
 
     private static func hex(
-        _ storing: GuestSessions.Storing, text: String, name: String, from address: IPAddress
-    ) throws(GuestRefusal) -> GuestHex {
-        var files: [GuestHex.File] = []
+        _ storing: GuestInvitationRegistry.Storing, text: String, name: String, from address: IPAddress
+    ) throws(GuestRefusal) -> KeylessHex {
+        var files: [KeylessHex.File] = []
         for (upload, part) in storing.uploads {
             guard let finished = part.finished, let id = OfferID(upload.id) else { throw GuestRefusal.notFound }
             let file = ArrivedFile(
                 session: upload.id, file: finished.name, name: upload.name, size: upload.size, sha256: finished.sha256)
-            files.append(GuestHex.File(id: id, file: file, modified: upload.modified))
+            files.append(KeylessHex.File(id: id, file: file, modified: upload.modified))
         }
-        return GuestHex(from: storing.peer, name: name, address: address, isHeld: storing.isHeld, text: text, files: files)
+        return KeylessHex(from: storing.peer, name: name, address: address, isHeld: storing.isHeld, text: text, files: files)
     }
 
     // MARK: Messages
@@ -289,7 +289,7 @@ struct GuestResponder: Sendable {
     }
 
     private static func message<Message: JSONDecodable>(_ request: Request, limit: Int) async throws -> Message {
-        let bytes = try await APIInput.body(request, limit: limit)
+        let bytes = try await RequestInput.body(request, limit: limit)
         do {
             return try Message(jsonBytes: bytes)
         } catch {

@@ -12,7 +12,7 @@ import Hummingbird
 /// Handles the requests to the page's listener. It serves the files of the page, and exchanges a secret for a token. Requests with a token
 /// may use the operations of the API that the page needs. All other requests are refused.
 struct PageGate: Sendable {
-    let server: PageServer
+    let server: PageListenerState
     /// The router of the local API, without `CrossOriginCheck`. `PageGate` makes its own checks instead.
     let api: RouterResponder<BasicRequestContext>
     /// The configuration in effect, with the folder into which files fetched from the page are saved.
@@ -134,9 +134,9 @@ struct PageGate: Sendable {
     /// Checks the body of a request for links to files of a service.
     /// - Throws: `forbidden` if the request revokes links.
     private func checkLinks(_ request: inout Request) async throws {
-        let body = try await APIInput.body(request)
+        let body = try await RequestInput.body(request)
         request.body = RequestBody(buffer: ByteBuffer(bytes: body))
-        guard (try? LinkRequest(jsonBytes: body))?.revoke != true else {
+        guard (try? ServiceLinksRequest(jsonBytes: body))?.revoke != true else {
             throw HexlistError(.forbidden, "The page cannot revoke links.", hint: "Use `hexlist link --revoke`.")
         }
     }
@@ -144,7 +144,7 @@ struct PageGate: Sendable {
     /// Checks the body of a request that invites guests.
     /// - Throws: `forbidden` if it names paths of this machine.
     private func checkInvitation(_ request: inout Request) async throws {
-        let body = try await APIInput.body(request)
+        let body = try await RequestInput.body(request)
         request.body = RequestBody(buffer: ByteBuffer(bytes: body))
         guard (try? InvitationRequest(jsonBytes: body))?.paths == nil else {
             throw HexlistError(.forbidden, "The page cannot offer files to guests by their paths.", hint: "Use `hexlist invite FILE`.")
@@ -154,7 +154,7 @@ struct PageGate: Sendable {
     /// Sets the destination of a fetch to the download folder. Creates this folder if needed.
     /// - Throws: `forbidden` if the request names a destination.
     private func setDestination(_ request: inout Request) async throws {
-        let wanted: TransferRequest = try await APIInput.requiredShape(request)
+        let wanted: TransferRequest = try await RequestInput.requiredShape(request)
         var fetch = wanted
         (fetch.to, fetch.cache, fetch.keep, fetch.umask) = (nil, nil, nil, nil)
         guard fetch == wanted else { throw HexlistError(.forbidden, "The page can only fetch files into the download folder.") }
@@ -168,7 +168,7 @@ struct PageGate: Sendable {
 
     private func session(_ request: Request) async throws -> Response {
         guard request.method == .post else { throw HexlistError(.methodNotAllowed, "/session takes POST.") }
-        let wanted: PageSecret = try await APIInput.requiredShape(request)
+        let wanted: PageSecret = try await RequestInput.requiredShape(request)
         guard let session = server.exchange(wanted.secret) else {
             throw HexlistError(.forbidden, "This address was already used, or has expired.", hint: "Run `hexlist web` to open a new page.")
         }

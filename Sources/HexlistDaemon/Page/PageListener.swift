@@ -12,7 +12,7 @@ actor PageListener {
 
     /// The files that `hexlist web --send` named for the page.
     nonisolated let drafts = PageDrafts()
-    private var state = ListenerState<PageServer>()
+    private var state = ListenerState<PageListenerState>()
 
     /// Makes an address that opens the page once. Starts the listener if needed.
     func invite() async throws -> PageAddress {
@@ -24,7 +24,7 @@ actor PageListener {
         }
     }
 
-    private func openPage() async throws -> PageServer {
+    private func openPage() async throws -> PageListenerState {
         if let page = state.open { return page }
         return try await withCheckedThrowingContinuation { state.wait($0) }
     }
@@ -59,7 +59,7 @@ actor PageListener {
                 api.logger.notice("open pages will not survive a restart", metadata: ["error": "\(error)"])
             }
         }
-        let page = PageServer(loop: api.eventLoop, restoring: saved, save: save)
+        let page = PageListenerState(loop: api.eventLoop, restoring: saved, save: save)
         let router = LocalServer.router(api, admit: { _ in }).buildResponder()
         let gate = PageGate(server: page, api: router, configuration: api.configuration)
         let server = LoopbackServer(port: saved?.port ?? 0, connections: Self.connections, api: api) {
@@ -75,10 +75,10 @@ actor PageListener {
         closed(page)
     }
 
-    private func opened(_ page: PageServer) { state.opened(page) }
+    private func opened(_ page: PageListenerState) { state.opened(page) }
 
     /// Records that a listener has ended, unless another one has replaced it.
-    private func closed(_ page: PageServer) { if state.open === page { state.closed() } }
+    private func closed(_ page: PageListenerState) { if state.open === page { state.closed() } }
 }
 
 /// Runs the listener of the page as a service of the daemon.

@@ -5,7 +5,7 @@ import HexlistRclone
 import HexlistTransfers
 
 /// The remotes of rclone as services of the node.
-struct RcloneServices: ContentServices {
+struct RcloneServices: RemoteServices {
     let rclone: Rclone
 
     /// Returns all remotes as services. If rclone is missing or its configuration cannot be read, returns a single unusable service with
@@ -29,13 +29,13 @@ struct RemoteService: ContentService {
     var view: ServiceView { remote.view }
     var forced: any ContentService { RemoteService(remote: remote, force: true) }
 
-    func page(of path: SharePath, by order: FileOrder, after: String?, limit: Int) async throws -> FilePage {
+    func page(of path: SharePath, by order: FolderSortOrder, after: String?, limit: Int) async throws -> FilePage {
         try await remote.page(of: path, by: order, after: after, limit: limit, force: force)
     }
 
     func entry(at path: SharePath) async throws -> FileEntry { try await remote.entry(at: path, force: force) }
 
-    func links(to paths: [SharePath], _ wish: LinkRequestKind, each: @escaping @Sendable (LinkReply) -> Void) async throws {
+    func links(to paths: [SharePath], _ wish: LinkOptions, each: @escaping @Sendable (ServiceLinkResult) -> Void) async throws {
         try await remote.links(to: paths, expire: wish.expire, revokes: wish.revokes, force: force, each: each)
     }
 
@@ -50,9 +50,9 @@ struct UnusableRclone: ContentService {
 
     var view: ServiceView { ServiceView(name: "rclone", kind: .rclone, obstacle: obstacle) }
 
-    func page(of path: SharePath, by order: FileOrder, after: String?, limit: Int) async throws -> FilePage { throw obstacle }
+    func page(of path: SharePath, by order: FolderSortOrder, after: String?, limit: Int) async throws -> FilePage { throw obstacle }
     func entry(at path: SharePath) async throws -> FileEntry { throw obstacle }
-    func links(to paths: [SharePath], _ wish: LinkRequestKind, each: @escaping @Sendable (LinkReply) -> Void) async throws {
+    func links(to paths: [SharePath], _ wish: LinkOptions, each: @escaping @Sendable (ServiceLinkResult) -> Void) async throws {
         throw obstacle
     }
     func source(of path: SharePath) throws -> FetchSource { throw obstacle }

@@ -42,13 +42,13 @@ public struct MissingPartsRecreation: Sendable, Equatable {
     ///   between the two steps leaves a usable state. False for a new store, which accepts any identity as long as it is unused.
     /// - Returns: the path of the separate folder; `nil` if there were no files.
     private static func openStore(_ state: StateFolder, isNew: Bool, acceptsAny: Bool) throws -> String? {
-        let present = SetAsideFolder.fileFolders.filter { isNew && StateFolderContents.exists("\(state.path)/\($0)") }
-        let aside = present.isEmpty ? nil : try SetAsideFolder.make(StateFolder.beginAnewPrefix, in: state.path)
+        let present = EarlierStateFolder.fileFolders.filter { isNew && StateFolderContents.exists("\(state.path)/\($0)") }
+        let aside = present.isEmpty ? nil : try EarlierStateFolder.make(StateFolder.beginAnewPrefix, in: state.path)
         do {
             if let aside {
-                for name in present { try SetAsideFolder.move("\(state.path)/\(name)", to: "\(aside)/\(name)") }
-                SetAsideFolder.synchronize(aside)
-                SetAsideFolder.synchronize(state.path)
+                for name in present { try EarlierStateFolder.move("\(state.path)/\(name)", to: "\(aside)/\(name)") }
+                EarlierStateFolder.synchronize(aside)
+                EarlierStateFolder.synchronize(state.path)
             }
             let store = try HexStore(path: state.storePath)
             if acceptsAny { try store.setMetaSync(OwnIdentity.acceptingAny) }

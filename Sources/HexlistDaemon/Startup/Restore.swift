@@ -52,9 +52,9 @@ public struct Restore: Sendable, Equatable {
 
         let aside = try moveAside(state.path)
         for name in [StateFolder.storeName, Identity.fileName] {
-            try SetAsideFolder.move("\(making)/\(name)", to: "\(state.path)/\(name)")
+            try EarlierStateFolder.move("\(making)/\(name)", to: "\(state.path)/\(name)")
         }
-        SetAsideFolder.synchronize(state.path)
+        EarlierStateFolder.synchronize(state.path)
         withExtendedLifetime(state) {}  // holds the lock of the folder
         return Restore(peer: identity.peerID, inbox: Int(clamping: inbox), aside: aside)
     }
@@ -75,18 +75,18 @@ public struct Restore: Sendable, Equatable {
     /// The names of the files and folders that are moved to the separate folder, in this order. The identity is first: after an interrupted
     /// restore, a daemon refuses a folder without an identity (`StateFolderContents`), so it cannot use the store without its WAL. The WAL
     /// precedes its store, so that it is never beside another store.
-    static let namesMovedAside = [Identity.fileName] + names.filter { $0 != Identity.fileName }.reversed() + SetAsideFolder.fileFolders
+    static let namesMovedAside = [Identity.fileName] + names.filter { $0 != Identity.fileName }.reversed() + EarlierStateFolder.fileFolders
 
     private static func moveAside(_ folder: String) throws -> String? {
         // Symbolic links without a target are moved too.
         let present = namesMovedAside.filter { StateFolderContents.exists("\(folder)/\($0)") }
         guard !present.isEmpty else { return nil }
-        let aside = try SetAsideFolder.make(StateFolder.asidePrefix, in: folder)
+        let aside = try EarlierStateFolder.make(StateFolder.asidePrefix, in: folder)
         for name in present {
-            try SetAsideFolder.move("\(folder)/\(name)", to: "\(aside)/\(name)")
-            if name == Identity.fileName { SetAsideFolder.synchronize(folder) }
+            try EarlierStateFolder.move("\(folder)/\(name)", to: "\(aside)/\(name)")
+            if name == Identity.fileName { EarlierStateFolder.synchronize(folder) }
         }
-        SetAsideFolder.synchronize(aside)
+        EarlierStateFolder.synchronize(aside)
         return aside
     }
 

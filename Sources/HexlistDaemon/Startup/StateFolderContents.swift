@@ -39,7 +39,7 @@ enum StateFolderContents {
     private static func trace(in folder: String) -> String? {
         let names = FolderNames.read(folder) ?? []
         let aside = names.filter { $0.hasPrefix(StateFolder.asidePrefix) || $0.hasPrefix(StateFolder.beginAnewPrefix) }.min()
-        return ([Identity.fileName] + SetAsideFolder.fileFolders).first(where: names.contains) ?? aside
+        return ([Identity.fileName] + EarlierStateFolder.fileFolders).first(where: names.contains) ?? aside
     }
 
     /// Whether there is a file, a folder or a symbolic link at a path. A dangling link counts too.

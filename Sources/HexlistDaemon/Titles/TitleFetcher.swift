@@ -65,8 +65,8 @@ struct TitleFetcher: ServiceLifecycle.Service {
     }
 
     /// Requests a page, follows its redirects, and returns the result of the search for its title.
-    func result(of url: String) async -> TitleFetch.Result {
-        guard var fetch = TitleFetch(url) else { return .none }
+    func result(of url: String) async -> TitleRequestSequence.Result {
+        guard var fetch = TitleRequestSequence(url) else { return .none }
         var target = fetch.first
         var left = time
         do {
@@ -81,7 +81,7 @@ struct TitleFetcher: ServiceLifecycle.Service {
                 }
             }
         } catch {
-            return (error as? WebFault).map(TitleFetch.result) ?? .unavailable
+            return (error as? WebFault).map(TitleRequestSequence.result) ?? .unavailable
         }
     }
 }

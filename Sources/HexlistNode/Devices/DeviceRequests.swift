@@ -8,16 +8,16 @@ import NIOCore
 
 /// Answers the HTTPS requests of LocalSend devices.
 final class DeviceRequests {
-    let files: DeviceArrivals
+    let files: DeviceFileReceiver
     let unanswered: PendingUploadRequests
     var limit = SourceRateLimit.requestsOfStrangers
 
     init(on eventLoop: any EventLoop, _ clocks: Clocks) {
-        files = DeviceArrivals(on: eventLoop, clocks)
+        files = DeviceFileReceiver(on: eventLoop, clocks)
         unanswered = PendingUploadRequests(on: eventLoop, clocks)
     }
 
-    func received(_ exchange: DeviceExchange, _ node: isolated Node) {
+    func received(_ exchange: IncomingDeviceRequest, _ node: isolated Node) {
         guard !node.isStopping, node.devices.isOpen, exchange.path.utf8.starts(with: LocalSendLimits.path.utf8) else {
             return exchange.answer(404)
         }
@@ -53,7 +53,7 @@ final class DeviceRequests {
     /// Collects the body of a request, then calls `then` with it. If the body is too long or invalid, answers the request with an error
     /// instead.
     private func collect(
-        _ exchange: DeviceExchange, limit: Int, _ node: isolated Node,
+        _ exchange: IncomingDeviceRequest, limit: Int, _ node: isolated Node,
         then: @escaping @Sendable (isolated Node, [UInt8]) throws(LocalSendFault) -> Void
     ) {
         exchange.collect(limit: limit) { [weak node] result in
@@ -75,7 +75,7 @@ final class DeviceRequests {
         }
     }
 
-    private func register(_ exchange: DeviceExchange, _ node: isolated Node) {
+    private func register(_ exchange: IncomingDeviceRequest, _ node: isolated Node) {
         collect(exchange, limit: LocalSendLimits.infoBytes, node) { node, body throws(LocalSendFault) in
             let info = try DeviceInfo(parsing: body)
             exchange.answer(200, Self.ownInfo(node))
@@ -83,7 +83,7 @@ final class DeviceRequests {
         }
     }
 
-    private func prepare(_ exchange: DeviceExchange, _ node: isolated Node) {
+    private func prepare(_ exchange: IncomingDeviceRequest, _ node: isolated Node) {
         collect(exchange, limit: LocalSendLimits.prepareBytes, node) { node, body throws(LocalSendFault) in
             let upload = try PrepareUpload(parsing: body)
             node.devices.proved(exchange.certificate, at: exchange.remoteAddress, info: upload.info, node)
@@ -98,14 +98,14 @@ final class DeviceRequests {
     // MARK: Texts
 
     /// Stores a text of a device like a hex of any peer, and answers once it is durable.
-    private func store(_ text: String, of info: DeviceInfo, _ exchange: DeviceExchange, _ node: isolated Node) {
+    private func store(_ text: String, of info: DeviceInfo, _ exchange: IncomingDeviceRequest, _ node: isolated Node) {
         let peer = exchange.certificate.fingerprint.peerID
         let sender = Sender(
             peer: peer, kind: .localsend, fingerprint: exchange.certificate.fingerprint,
-            name: PeerName.cut(info.alias, bytes: NameKey.bytes),
+            name: PeerName.cut(info.alias, bytes: NormalizedName.bytes),
             address: exchange.remoteAddress.description)
         let bound = NIOLoopBound(exchange, eventLoop: node.eventLoop)
-        node.keep([DeviceText.hex(text, from: peer, name: info.alias)], from: sender) { _, results in
+        node.keep([DeviceTextHex.hex(text, from: peer, name: info.alias)], from: sender) { _, results in
             let (status, message) = Self.answer(to: results.first)
             bound.value.answer(status, message.map(Self.message) ?? [])
         }

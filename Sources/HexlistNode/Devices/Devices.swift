@@ -282,7 +282,7 @@ final class Devices {
     func contact(_ fingerprint: Fingerprint, at milliseconds: Int64, now: ContinuousClock.Instant) -> PeerContact? {
         guard let row = directory.row(of: fingerprint, now: now) else { return nil }
         return PeerContact(
-            peer: fingerprint.peerID, kind: .localsend, fingerprint: fingerprint, name: PeerName.cut(row.name, bytes: NameKey.bytes),
+            peer: fingerprint.peerID, kind: .localsend, fingerprint: fingerprint, name: PeerName.cut(row.name, bytes: NormalizedName.bytes),
             version: row.version.map { PeerName.cut($0, bytes: ProtocolLimits.wordBytes) }, boot: nil, seenAt: milliseconds,
             endpoints: row.endpoints.reversed().filter { !$0.address.isLinkLocal }.map { PeerEndpoint($0, lastOKAt: milliseconds) })
     }

@@ -29,12 +29,12 @@ final class LocalSendCourier: Courier, @unchecked Sendable {
 
     private struct Sending {
         var row: Int64
-        var content: DeviceContent
+        var content: DeviceSendContent
         var outbound: DeviceOutbound
         /// The PIN in the last `prepare-upload` request.
         var pin: String?
         /// The request in flight. `number` is its number; a reply to a request with another number is ignored.
-        var call: DeviceCall?
+        var call: OutgoingDeviceRequest?
         var number = 0
     }
 
@@ -91,8 +91,8 @@ final class LocalSendCourier: Courier, @unchecked Sendable {
         state = .loading(row: hex.id)
         let own = node.id
         node.store.submitRead({ [peer] reader in
-            let content = Result { () throws -> DeviceContent in
-                try DeviceContent(hex, own: own) { try reader.offer($0.bytes, to: peer) }
+            let content = Result { () throws -> DeviceSendContent in
+                try DeviceSendContent(hex, own: own) { try reader.offer($0.bytes, to: peer) }
             }
             return (content, try reader.pin(of: peer))
         }) { [weak node] result in
@@ -143,7 +143,7 @@ final class LocalSendCourier: Courier, @unchecked Sendable {
     }
 
     private func loaded(
-        _ result: Result<(Result<DeviceContent, any Error>, String?), any Error>, row: Int64, _ node: isolated Node
+        _ result: Result<(Result<DeviceSendContent, any Error>, String?), any Error>, row: Int64, _ node: isolated Node
     ) {
         guard case .loading(row) = state else { return }
         switch result {
@@ -152,7 +152,7 @@ final class LocalSendCourier: Courier, @unchecked Sendable {
             end(CourierEnd(.lost, "The hex could not be read."), node)
         case .success((.failure(let error), _)):
             var message = "The hex could not be read."
-            if case .notOffered(let name)? = error as? DeviceContent.Fault { message = "\(name) is no longer offered." }
+            if case .notOffered(let name)? = error as? DeviceSendContent.Fault { message = "\(name) is no longer offered." }
             settle(row, .undelivered(.failed, code: "device", message: message), node)
         case .success((.success(let content), let pin)):
             var outbound = DeviceOutbound(files: content.files.map(\.file.id), pin: pin)
@@ -234,7 +234,7 @@ final class LocalSendCourier: Courier, @unchecked Sendable {
         }
     }
 
-    private static func body(_ body: DeviceContent.Body) -> DeviceRequest.Body {
+    private static func body(_ body: DeviceSendContent.Body) -> DeviceRequest.Body {
         switch body {
         case .bytes(let bytes): .bytes(bytes)
         case .offer(let row): .file(UploadBody(row), length: row.size)

@@ -9,13 +9,13 @@ import NIOCore
 /// then.
 final class PendingUploadRequests {
     private(set) var requests = UploadRequests()
-    private var exchanges: [Int: DeviceExchange] = [:]
+    private var exchanges: [Int: IncomingDeviceRequest] = [:]
     private let timer: DeadlineTimer
 
     init(on eventLoop: any EventLoop, _ clocks: Clocks) { timer = DeadlineTimer(on: eventLoop, clocks) }
 
     /// Adds a request. Answers 409 instead if the device or its address already has one, or if too many are waiting.
-    func add(_ upload: PrepareUpload, _ exchange: DeviceExchange, _ node: isolated Node) {
+    func add(_ upload: PrepareUpload, _ exchange: IncomingDeviceRequest, _ node: isolated Node) {
         let device = exchange.certificate.fingerprint
         guard let request = requests.add(upload, from: device, at: exchange.remoteAddress, now: node.clocks.now) else {
             return exchange.answer(409)
@@ -96,7 +96,7 @@ final class PendingUploadRequests {
         let peer = request.fingerprint.peerID
         let label =
             node.peerList.label(of: peer).map { PeerSummary($0) }
-            ?? PeerSummary(name: PeerName.cut(request.upload.info.alias, bytes: NameKey.bytes), trust: .stranger)
+            ?? PeerSummary(name: PeerName.cut(request.upload.info.alias, bytes: NormalizedName.bytes), trust: .stranger)
         return UploadRequestView(
             id: request.id, peer: peer, tag: label, files: request.upload.files.count,
             size: request.upload.totalBytes,

@@ -26,13 +26,13 @@ struct EnqueuedHexes: Sendable {
     }
 
     /// The state changes of existing rows that are queued again, because a hex with the same idempotency key was sent again.
-    var requeued: [OutboxMove] {
-        var moves: [OutboxMove] = []
+    var requeued: [OutboxStateChange] {
+        var moves: [OutboxStateChange] = []
         for part in report.parts {
             guard case .again(let rows) = part else { continue }
             for (recipient, row) in zip(recipients, rows) {
                 guard case .requeued(let id, let state) = row else { continue }
-                moves.append(OutboxMove(id: id, peer: recipient.peer, from: state, to: .queued))
+                moves.append(OutboxStateChange(id: id, peer: recipient.peer, from: state, to: .queued))
             }
         }
         return moves

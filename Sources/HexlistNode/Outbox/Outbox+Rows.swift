@@ -91,7 +91,7 @@ extension Outbox {
     /// Notifies the scheduler of rows that are queued again by the user.
     /// - Parameter rows: the rows before the change.
     private func rowsQueuedAgain(_ rows: [OutboxRow]) {
-        let moves = rows.filter { $0.state != .queued }.map { OutboxMove(id: $0.id, peer: $0.peer, from: $0.state, to: .queued) }
+        let moves = rows.filter { $0.state != .queued }.map { OutboxStateChange(id: $0.id, peer: $0.peer, from: $0.state, to: .queued) }
         deliveries.retried(moves, of: Set(rows.map(\.peer)), self)
         outboxChanged()
     }
@@ -130,7 +130,7 @@ extension Outbox {
         // Reloads the records, so that the directory stops probing for devices that have no more rows.
         node?.onLoop { if !$0.devices.waiting.isEmpty { $0.registry.reloadSoon($0) } }
         withdraw(from: Set(rows.map(\.peer)))
-        deliveries.cancelled(rows.map { OutboxMove(id: $0.id, peer: $0.peer, from: $0.state, to: .cancelled) })
+        deliveries.cancelled(rows.map { OutboxStateChange(id: $0.id, peer: $0.peer, from: $0.state, to: .cancelled) })
         outboxChanged()
         return OutboxChange(
             changed: rows.count, mayHaveArrived: mayHaveArrived, passedOver: changed.passedOver, next: changed.next)
@@ -180,7 +180,7 @@ extension Outbox {
     }
 
     /// The state of a row on the routes; `nil` if its peer is not away, or if the row was not posted and no route reports a reason.
-    private func route(of row: Int64, for peer: PeerID, _ wait: OutboxWait) -> RouteState? {
+    private func route(of row: Int64, for peer: PeerID, _ wait: OutboxWaitReason) -> RouteState? {
         guard wait == .peer else { return nil }
         return node?.assumeIsolated { node -> RouteState? in
             switch node.routes.sender.state(of: row, for: peer, node) {

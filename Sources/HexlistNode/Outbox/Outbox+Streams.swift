@@ -81,7 +81,7 @@ extension Outbox {
             bounds: OutboxBounds(rows: limits.rows, bytes: limits.bytes))
     }
 
-    /// Milliseconds of the store's `LivedClock` after which a queued row expires.
+    /// Milliseconds of the store's `StoreOpenTimeClock` after which a queued row expires.
     var outboxLifetime: Int64 { Int64(limits.expireDays) * 86_400_000 }
 
     /// Passes enqueued rows to their deliveries, in ascending order.
@@ -158,13 +158,13 @@ extension Outbox {
     }
 
     /// The counts so far, from memory. `summary` reads them from the store.
-    public func progress(of bulk: OutgoingSend) -> BulkCounts { bulk.tracked.counts }
+    public func progress(of bulk: OutgoingSend) -> SendCounts { bulk.tracked.counts }
 
     /// Reads the counts of the rows from the store.
-    public func summary(of bulk: OutgoingSend) async throws -> BulkCounts {
+    public func summary(of bulk: OutgoingSend) async throws -> SendCounts {
         let ranges = bulk.tracked.rows.ranges
         let stored = try await store.read { try $0.outboxCounts(of: ranges) }
-        var counts = BulkCounts()
+        var counts = SendCounts()
         for state in OutboxState.allCases { counts.add(Int(clamping: stored[state]), in: state) }
         counts.earlier = bulk.tracked.counts.earlier
         return counts

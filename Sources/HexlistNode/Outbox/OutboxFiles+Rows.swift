@@ -5,7 +5,7 @@ import HexlistStore
 extension OutboxFiles {
     /// - Parameters:
     ///   - state: the state of the outbox row.
-    ///   - now: a time of `LivedClock`.
+    ///   - now: a time of `StoreOpenTimeClock`.
     init(_ row: OutboxFilesRow, of state: OutboxState, now: Int64) {
         let offer: State =
             switch state {

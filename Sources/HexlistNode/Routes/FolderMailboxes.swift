@@ -51,8 +51,8 @@ struct FolderMailboxes: Sendable {
     /// - Throws: `FileFault` if the folder cannot be read.
     func arrivals(
         now: Int64, keepsIncomplete: Bool, leavingOut isLeftOut: (String) -> Bool, trust: (Fingerprint) -> Trust
-    ) throws -> Arrivals {
-        var arrivals = Arrivals()
+    ) throws -> MailboxRoundResult {
+        var arrivals = MailboxRoundResult()
         var (files, bytes) = (0, 0)
         for file in try folder.names(in: own.description, where: { EnvelopeFileName($0) != nil && !isLeftOut($0) }) {
             guard arrivals.letters.count < Self.roundLetters, arrivals.weight < ProtocolLimits.sessionWeight, files < Self.roundFiles,

@@ -32,7 +32,7 @@ final class FolderRoute: Route, @unchecked Sendable {
 
     func open(
         _ trusts: [Fingerprint: Trust], leavingOut postponed: PostponedEnvelopes, _ node: isolated Node,
-        then completion: @escaping @Sendable (Result<Arrivals, any Error>, isolated Node) -> Void
+        then completion: @escaping @Sendable (Result<MailboxRoundResult, any Error>, isolated Node) -> Void
     ) {
         let now = node.clocks.milliseconds
         let instant = node.clocks.now
@@ -44,7 +44,7 @@ final class FolderRoute: Route, @unchecked Sendable {
             // The next round would read the same files, because they cannot be postponed.
             if postponed.isFull, arrivals.letters.isEmpty, arrivals.dropped.isEmpty { arrivals.hasMore = false }
             return (arrivals, mailbox.isOfNetwork)
-        } then: { [weak self] (result: Result<(Arrivals, Bool), any Error>, node) in
+        } then: { [weak self] (result: Result<(MailboxRoundResult, Bool), any Error>, node) in
             guard let self else { return }
             switch result {
             case .success((let arrivals, let isOfNetwork)):

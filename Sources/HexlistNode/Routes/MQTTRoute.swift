@@ -159,14 +159,14 @@ final class MQTTRoute: Route, @unchecked Sendable {
 
     func open(
         _ trusts: [Fingerprint: Trust], leavingOut postponed: PostponedEnvelopes, _ node: isolated Node,
-        then completion: @escaping @Sendable (Result<Arrivals, any Error>, isolated Node) -> Void
+        then completion: @escaping @Sendable (Result<MailboxRoundResult, any Error>, isolated Node) -> Void
     ) {
         let (now, instant) = (node.clocks.milliseconds, node.clocks.now)
         let due = inbox.envelopes.filter { !postponed.contains($0.name, now: instant) }
         let round = Array(due.prefix(Self.roundLetters))
         let hasMore = due.count > round.count
-        let work: @Sendable () throws -> Arrivals = { [coder] in
-            var arrivals = Arrivals(hasMore: hasMore)
+        let work: @Sendable () throws -> MailboxRoundResult = { [coder] in
+            var arrivals = MailboxRoundResult(hasMore: hasMore)
             for envelope in round {
                 guard arrivals.weight < ProtocolLimits.sessionWeight else {
                     arrivals.hasMore = true

@@ -23,7 +23,7 @@ protocol Route: AnyObject, Sendable {
     ///   - postponed: the envelopes to leave out.
     func open(
         _ trusts: [Fingerprint: Trust], leavingOut postponed: PostponedEnvelopes, _ node: isolated Node,
-        then completion: @escaping @Sendable (Result<Arrivals, any Error>, isolated Node) -> Void)
+        then completion: @escaping @Sendable (Result<MailboxRoundResult, any Error>, isolated Node) -> Void)
 
     /// Removes envelopes from this machine's mailbox.
     /// - Parameter completion: called with the envelopes that could not be removed.
@@ -61,7 +61,7 @@ struct RouteFault: Sendable, Equatable {
 }
 
 /// An opened envelope in this machine's mailbox.
-struct Arrival: Sendable {
+struct OpenedEnvelope: Sendable {
     /// The name of the envelope on its route.
     var file: String
     var id: Envelope.ID
@@ -83,8 +83,8 @@ struct Arrival: Sendable {
 }
 
 /// The result of one round of reading.
-struct Arrivals: Sendable {
-    var letters: [Arrival] = []
+struct MailboxRoundResult: Sendable {
+    var letters: [OpenedEnvelope] = []
     /// Envelopes to remove, because they are not valid letters of trusted peers.
     var dropped: [(file: String, fault: EnvelopeFault)] = []
     /// Envelopes that may be incomplete.
@@ -101,7 +101,7 @@ struct Arrivals: Sendable {
     ) throws(EnvelopeFault) {
         let letter = try coder.open(bytes, now: now, trust: trust)
         guard let id = Envelope(bytes: bytes)?.id else { return }
-        let arrival = Arrival(letter, file: name, id: id)
+        let arrival = OpenedEnvelope(letter, file: name, id: id)
         letters.append(arrival)
         weight += arrival.contents.weight
     }

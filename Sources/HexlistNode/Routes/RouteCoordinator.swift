@@ -84,7 +84,7 @@ final class RouteCoordinator {
         return readers.map { reader in
             let (route, counters) = (reader.route, reader.counters)
             let waiting = sender.waiting(on: route.name).map { waiting in
-                RouteWaiting(
+                RouteUnconfirmedEnvelopes(
                     peer: waiting.peer, tag: node.peerList.label(of: waiting.peer).map { PeerSummary($0) }, envelopes: waiting.envelopes,
                     bytes: waiting.bytes)
             }
@@ -94,7 +94,7 @@ final class RouteCoordinator {
                 message: route.fault?.text, nextTryAt: route.fault?.nextTry.map { Timestamp(milliseconds: times.milliseconds(of: $0)) },
                 waiting: waiting.sorted { $0.peer < $1.peer }, lastOut: counters.lastOut.map { Timestamp(milliseconds: $0) },
                 lastIn: counters.lastIn.map { Timestamp(milliseconds: $0) },
-                dropped: dropped.map { RouteDropped(reason: $0.key.rawValue, count: $0.value) }, problem: problem(reader, node))
+                dropped: dropped.map { RouteDroppedEnvelopes(reason: $0.key.rawValue, count: $0.value) }, problem: problem(reader, node))
         }
     }
 

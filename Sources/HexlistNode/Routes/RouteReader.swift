@@ -154,13 +154,13 @@ final class RouteReader: @unchecked Sendable {
         /// Receipts by sender, with the envelopes that they answer.
         var receipts: [Fingerprint: [(file: String, frames: [[UInt8]])]] = [:]
 
-        init(_ arrivals: Arrivals) {
+        init(_ arrivals: MailboxRoundResult) {
             hasMore = arrivals.hasMore
             removals = arrivals.dropped.map(\.file)
         }
     }
 
-    private func take(_ letters: ArraySlice<Arrival>, _ round: Round, _ node: isolated Node) {
+    private func take(_ letters: ArraySlice<OpenedEnvelope>, _ round: Round, _ node: isolated Node) {
         var round = round
         var letters = letters
         while let arrival = letters.popFirst() {
@@ -206,7 +206,7 @@ final class RouteReader: @unchecked Sendable {
     }
 
     private func kept(
-        _ arrival: Arrival, _ results: [DeliveryResult], _ letters: ArraySlice<Arrival>, _ round: Round, _ node: isolated Node
+        _ arrival: OpenedEnvelope, _ results: [DeliveryResult], _ letters: ArraySlice<OpenedEnvelope>, _ round: Round, _ node: isolated Node
     ) {
         var round = round
         if let receipts = arrival.contents.receipts(of: arrival.id, results) {

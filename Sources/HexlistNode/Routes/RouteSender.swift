@@ -36,13 +36,13 @@ final class RouteSender: @unchecked Sendable {
     private var attempts: [PeerID: [(route: String, obstacle: RouteObstacle)]] = [:]
     private var failures: [PeerID: Int] = [:]
     /// The numbers of receipts of a peer that were applied to its postings since the start.
-    private struct Settlements {
+    private struct AppliedReceiptCounts {
         var all = 0
         /// The receipts whose results are not in the store yet. Their rows are still queued there.
         var unstored = 0
     }
 
-    private var settlements: [PeerID: Settlements] = [:]
+    private var settlements: [PeerID: AppliedReceiptCounts] = [:]
     /// The peers that may have unposted rows before their last posted row, so that their rows are read from the beginning.
     private var gaps: Set<PeerID> = []
     /// The instants at which peers are handled next.
@@ -174,7 +174,7 @@ final class RouteSender: @unchecked Sendable {
     }
 
     /// Records the boot nonce of the daemon that signed a letter, to detect identity conflicts.
-    func record(_ arrival: Arrival, on route: String, _ node: isolated Node) {
+    func record(_ arrival: OpenedEnvelope, on route: String, _ node: isolated Node) {
         let peer = arrival.sender.peerID
         let change = conflicts.record(
             arrival.boot, of: peer, signedAt: arrival.signedAt, on: route, now: node.clocks.milliseconds)
@@ -190,8 +190,8 @@ final class RouteSender: @unchecked Sendable {
     func settle(_ envelope: Envelope.ID, _ receipt: Receipt, of peer: PeerID, _ node: isolated Node) {
         guard let results = postings[peer]?.settle(envelope, receipt), !results.isEmpty else { return }
         keepPostings(of: peer, node)
-        settlements[peer, default: Settlements()].all += 1
-        settlements[peer, default: Settlements()].unstored += 1
+        settlements[peer, default: AppliedReceiptCounts()].all += 1
+        settlements[peer, default: AppliedReceiptCounts()].unstored += 1
         node.store.settle(results, of: peer, next: nil, at: node.clocks.milliseconds, isAwaited: true) { [weak self, weak node] result in
             node?.onLoop { [weak self] node in
                 self?.settlements[peer]?.unstored -= 1
@@ -326,7 +326,7 @@ final class RouteSender: @unchecked Sendable {
             attempts[peer, default: []].append((route.name, obstacle))
             return post(to: peer, on: routes.dropFirst(), after: row, node)
         }
-        let settlements = settlements[peer] ?? Settlements()
+        let settlements = settlements[peer] ?? AppliedReceiptCounts()
         // While results are being written, the store still lists their rows as queued. `settle` schedules the peer again after the write.
         guard settlements.unstored == 0 else { return finish(peer, retry: false, node) }
         let longest = route.payloadBytes - 4 - ProtocolLimits.wrapperBytes

@@ -5,7 +5,7 @@ import { h, icon, clean, peerText, bytesText, count, label, button, ask, toast, 
 import { isImage, thumbnail } from './images.js';
 import { app } from './main.js';
 
-/** Maximum number of open transfers in a `transfers` event; equals `PageSource.maximumTransfers` of the daemon. */
+/** Maximum number of open transfers in a `transfers` event; equals `PageEventSource.maximumTransfers` of the daemon. */
 const eventLimit = 100;
 /** The last known states of transfers, by the URL of the file. */
 const transfers = new Map();

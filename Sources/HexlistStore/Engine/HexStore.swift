@@ -11,7 +11,7 @@ public final class HexStore: Sendable {
     /// The path of the SQLite file, with symbolic links resolved. SQLite keeps the WAL in the same folder.
     public let path: String
     /// The clock that measures ages and deadlines of records.
-    public let clock: LivedClock
+    public let clock: StoreOpenTimeClock
     private let database: StoreDatabase
     let writes: WriteQueue
     private let reclaimer: MemoryReclaimer
@@ -38,7 +38,7 @@ public final class HexStore: Sendable {
             database = try StoreDatabase(path: path)
             // Throws if the counters row is missing, because such a store is damaged.
             let counters = try database.withReader { try $0.read { db in try StoreCounters(on: db) } }
-            clock = LivedClock(from: counters.lived, steady: steady)
+            clock = StoreOpenTimeClock(from: counters.lived, steady: steady)
             let queue = DispatchQueue(label: "hexlist.store.writer")
             reclaimer = MemoryReclaimer(of: database, on: queue)
             writes = WriteQueue(
@@ -163,7 +163,7 @@ public final class HexStore: Sendable {
 
     // MARK: - Closing
 
-    /// Performs the submitted writes, saves the time of `LivedClock`, refuses later writes, runs a last checkpoint and closes the file.
+    /// Performs the submitted writes, saves the time of `StoreOpenTimeClock`, refuses later writes, runs a last checkpoint and closes the file.
     /// Must not be called from a completion. Closing again has no effect.
     public func close() throws {
         submit({ try $0.saveLivedTime() }, completion: { _ in })

@@ -25,7 +25,7 @@ struct StoreCounters: Equatable {
     var indexed: Int64 = 0
     /// The number of rows in the table `reindex`: indexed hexes that need a new index entry (`SearchIndex`).
     var reindex: Int64 = 0
-    /// The time of `LivedClock` at which the row was saved.
+    /// The time of `StoreOpenTimeClock` at which the row was saved.
     var lived: Int64 = 0
 
     /// The valid range of the next ids. It ends at half of the greatest hex id whose link ids do not overflow (`HexInserter.linksPerHex`).
@@ -109,7 +109,7 @@ struct StoreCounters: Equatable {
 }
 
 /// Unsaved increments of one peer's counters.
-struct PeerDelta: Equatable {
+struct PeerCounterIncrements: Equatable {
     var hexes: Int64 = 0
     var unread: Int64 = 0
     var held: Int64 = 0

@@ -30,7 +30,7 @@ final class StoreDatabase: Sendable {
         func end() { inFlight?.leave() }
     }
 
-    private enum Leasing {
+    private enum LeaseResult {
         case lease(Lease)
         case wait(DispatchGroup)
     }
@@ -141,8 +141,8 @@ final class StoreDatabase: Sendable {
         }
     }
 
-    private func leasing() throws(StoreFault) -> Leasing {
-        let result: Result<Leasing, StoreFault> = state.withLock { state in
+    private func leasing() throws(StoreFault) -> LeaseResult {
+        let result: Result<LeaseResult, StoreFault> = state.withLock { state in
             switch state {
             case .open(let pool): return .success(.lease(Lease(reader: pool, inFlight: nil)))
             case .readOnly(let queue, let inFlight, _):

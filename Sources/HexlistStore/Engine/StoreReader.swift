@@ -6,7 +6,7 @@ public class StoreReader {
     let db: Database
     /// The path of the store's file.
     let path: String
-    /// The time of `LivedClock` at the beginning of the transaction. All ages and deadlines in the transaction are measured from it.
+    /// The time of `StoreOpenTimeClock` at the beginning of the transaction. All ages and deadlines in the transaction are measured from it.
     var lived: Int64
     /// Bytes of texts that were read or written so far, for `MemoryReclaimer`.
     var passedBytes = 0
@@ -60,7 +60,7 @@ public class StoreReader {
         return rows
     }
 
-    /// Runs a query and converts rows with `read`, up to the limits of a page (`PageLimit`). Of the first row beyond the page only the size
+    /// Runs a query and converts rows with `read`, up to the limits of a page (`PageCapacity`). Of the first row beyond the page only the size
     /// is determined.
     /// - Returns: the rows of the page, and whether the query has more.
     func page<Value>(
@@ -69,7 +69,7 @@ public class StoreReader {
         let statement = try SQLStatement(sql, on: db)
         defer { statement.reset() }
         try statement.bind(values)
-        var pageLimit = PageLimit(items: limit)
+        var pageLimit = PageCapacity(items: limit)
         defer { passedBytes += pageLimit.taken }
         var rows: [Value] = []
         while try statement.step() {
@@ -93,13 +93,13 @@ func pageLimit(_ limit: Int) -> Int { min(max(1, limit), 10_000) }
 
 /// The remaining capacity of a page: a number of items, and a number of bytes of their texts. The first item always fits, so that a page is
 /// never empty.
-struct PageLimit {
+struct PageCapacity {
     /// Maximum bytes of the texts of one page. The JSON of the page may be longer.
     static let bytes = 4 << 20
 
     private(set) var items: Int
-    private var bytes = PageLimit.bytes
-    var taken: Int { PageLimit.bytes - bytes }
+    private var bytes = PageCapacity.bytes
+    var taken: Int { PageCapacity.bytes - bytes }
     private var isFresh = true
 
     init(items: Int) { self.items = items }

@@ -6,7 +6,7 @@ internal import HexlistModel
 /// list.
 ///
 /// Times are in milliseconds. Columns for ages and deadlines (`lived`, `dueAt`, `forgetAt`, `heldSince`, `ends`) have times of
-/// `LivedClock`. All other times are since 1970, UTC, for display. UUIDs are blobs of 16 bytes, fingerprints and digests of 32 bytes.
+/// `StoreOpenTimeClock`. All other times are since 1970, UTC, for display. UUIDs are blobs of 16 bytes, fingerprints and digests of 32 bytes.
 enum StoreSchema {
     /// The `user_version` of a store with all migrations applied. A store with a greater version belongs to a newer Hexlist and is not
     /// changed.
@@ -43,7 +43,7 @@ enum StoreSchema {
         ("15 reserved bytes of a day, senders of pooled files", { try $0.execute(sql: reservations) }),
         ("16 the outbox by row", { try $0.execute(sql: OutboxRowsView.sql) }),
         ("17 files of outbox rows", { try $0.execute(sql: filesOfRows) }),
-        // The destination of automatically fetched files (`PeerFetchTarget`); NULL: the cache.
+        // The destination of automatically fetched files (`AutomaticFetchDestination`); NULL: the cache.
         ("18 download folder of a peer", { try $0.execute(sql: "ALTER TABLE peer ADD COLUMN fetchTo TEXT") }),
         ("19 bin of My Hexlist", { try $0.execute(sql: bin) }),
         // The `PeerKind.number` of a peer; 0 for a Hexlist peer.
@@ -288,7 +288,7 @@ enum StoreSchema {
         ) STRICT;
         """
 
-    /// Adds settings of peers (`PeerReceive`, notifications) and groups of peers.
+    /// Adds settings of peers (`PeerReceiveSetting`, notifications) and groups of peers.
     private static let groups = """
         ALTER TABLE peer ADD COLUMN receive TEXT NOT NULL DEFAULT 'inbox'
             CHECK (receive = 'inbox' OR receive = 'held' OR receive = 'nothing');
@@ -573,7 +573,7 @@ enum StoreSchema {
         CREATE INDEX outboxFailed ON outbox (peer, settledAt) WHERE state = 'failed';
         """
 
-    /// Adds the saved time of `LivedClock`, and columns for the ages of rows whose wall times are displayed. The clock starts with the wall
+    /// Adds the saved time of `StoreOpenTimeClock`, and columns for the ages of rows whose wall times are displayed. The clock starts with the wall
     /// time of the newest rows, so that existing deadlines stay valid.
     private static let livedTime = """
         ALTER TABLE tally ADD COLUMN lived INTEGER NOT NULL DEFAULT 0;

@@ -11,7 +11,7 @@ final class StoreWriter: StoreReader {
     var counters = StoreCounters()
     private var savedCounters = StoreCounters()
     /// Unsaved changes of peers' counters, by row id.
-    private var peerDeltas: [Int64: PeerDelta] = [:]
+    private var peerDeltas: [Int64: PeerCounterIncrements] = [:]
     /// Maximum bytes of the event log. Variable for tests.
     var eventLogBytes = EventLog.bytes
     /// Bytes of hexes that this transaction accepted and that may not have taken disk space yet.
@@ -63,12 +63,12 @@ final class StoreWriter: StoreReader {
     /// Marks kinds of records as changed, for the store's observer. Call inside `change`.
     func changed(_ what: StoreChange) { changes.formUnion(what) }
 
-    func count(peer row: Int64, _ update: (inout PeerDelta) -> Void) {
-        update(&peerDeltas[row, default: PeerDelta()])
+    func count(peer row: Int64, _ update: (inout PeerCounterIncrements) -> Void) {
+        update(&peerDeltas[row, default: PeerCounterIncrements()])
     }
 
     func saveCounters() throws {
-        for (row, delta) in peerDeltas where delta != PeerDelta() {
+        for (row, delta) in peerDeltas where delta != PeerCounterIncrements() {
             try run(
                 """
                 UPDATE peer SET hexes = hexes + ?, unread = unread + ?, held = held + ?, heldBytes = heldBytes + ?,
@@ -82,13 +82,13 @@ final class StoreWriter: StoreReader {
         savedCounters = counters
     }
 
-    /// Saves the current time of `LivedClock`, from which the next run of the daemon continues.
+    /// Saves the current time of `StoreOpenTimeClock`, from which the next run of the daemon continues.
     func saveLivedTime() throws { try change { counters.lived = lived } }
 
     // MARK: - For the write queue
 
     /// Prepares for a new transaction. Called after BEGIN.
-    /// - Parameter lived: the current time of `LivedClock`.
+    /// - Parameter lived: the current time of `StoreOpenTimeClock`.
     func transactionBegan(lived: Int64) throws {
         self.lived = lived
         fault = nil

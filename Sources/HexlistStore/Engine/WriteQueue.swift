@@ -42,7 +42,7 @@ final class WriteQueue: @unchecked Sendable {
     private var writer: StoreWriter?
     private var checkpoints: Checkpoints?
 
-    private let clock: LivedClock
+    private let clock: StoreOpenTimeClock
     private let reclaimer: MemoryReclaimer
     private let metrics: StoreMetrics
     private var throttle = IndexThrottle()
@@ -52,7 +52,7 @@ final class WriteQueue: @unchecked Sendable {
 
     init(
         database: StoreDatabase, queue: DispatchQueue, reclaimer: MemoryReclaimer, metrics: StoreMetrics, outbox: OutboxAdmission,
-        clock: LivedClock
+        clock: StoreOpenTimeClock
     ) {
         self.clock = clock
         self.database = database

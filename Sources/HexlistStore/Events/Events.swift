@@ -21,7 +21,7 @@ extension StoreReader {
         let wanted = Swift.max(0, number) &+ 1
         try statement.bind([wanted, Self.list(types)])
         var events: [EventRow] = []
-        var remaining = PageLimit(items: limit)
+        var remaining = PageCapacity(items: limit)
         defer { passedBytes += remaining.taken }
         while try statement.step() {
             let first = statement.int64(0)

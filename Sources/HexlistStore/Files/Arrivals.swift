@@ -82,7 +82,7 @@ public struct ArrivedFile: Sendable {
 }
 
 /// A file that is already in the pool, and is pinned when its hex is stored.
-public struct KeptArrival: Sendable {
+public struct ArrivalInPool: Sendable {
     /// The SHA-256 of the content, 32 bytes.
     public var sha256: [UInt8]
     /// The name of the file in the pool's folder for the digest.
@@ -148,7 +148,7 @@ extension HexStore {
     /// - Returns: the id of the hex; `nil` if it was refused permanently.
     /// - Throws: `HexlistError` `storageFull` after a temporary refusal. Nothing is changed then.
     public func finishArrivals(
-        of session: String?, as hex: IncomingHex, _ files: [KeptArrival], from sender: Sender, at now: Int64, policy: ReceivePolicy,
+        of session: String?, as hex: IncomingHex, _ files: [ArrivalInPool], from sender: Sender, at now: Int64, policy: StrangerHexPolicy,
         quotas: HeldQuotas, diskReserve: Int64
     ) throws -> Int64? {
         try writeSync { writer in
@@ -166,7 +166,7 @@ extension HexStore {
 }
 
 extension StoreWriter {
-    func keep(_ file: KeptArrival, from peer: PeerID, for hex: Int64, at now: Int64) throws {
+    func keep(_ file: ArrivalInPool, from peer: PeerID, for hex: Int64, at now: Int64) throws {
         if let identity = file.identity {
             try run(
                 """

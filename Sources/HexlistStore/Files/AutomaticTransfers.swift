@@ -2,7 +2,7 @@ internal import GRDB
 public import HexlistModel
 
 /// The limits of automatic fetching from a peer, and how much of them is used.
-public struct FetchAllowance: Sendable, Equatable {
+public struct AutomaticFetchAllowance: Sendable, Equatable {
     /// Maximum bytes that are fetched automatically from the peer: of the files of one hex, and of all files of one day.
     public var limit: Int64
     /// Bytes that count towards `limit` today: bytes that arrived or are reserved today, and missing bytes of files that were added on
@@ -10,7 +10,7 @@ public struct FetchAllowance: Sendable, Equatable {
     public var today: Int64
     /// The inbox number of the last hex that was examined for files to fetch. Inbox numbers increase with each arrival in the inbox.
     public var after: Int64
-    public var target: PeerFetchTarget
+    public var target: AutomaticFetchDestination
 }
 
 extension TransferRow {
@@ -23,15 +23,15 @@ extension TransferRow {
 
 extension StoreReader {
     /// Returns the limits of automatic fetching from a peer; `nil` if the peer is not trusted or automatic fetching is disabled.
-    public func fetchAllowance(of peer: PeerID, at now: Int64) throws -> FetchAllowance? {
+    public func fetchAllowance(of peer: PeerID, at now: Int64) throws -> AutomaticFetchAllowance? {
         let day = now / 86_400_000
         let allowance = try first(
             "SELECT fetchLimit, CASE WHEN fetchDay = ? THEN fetchDayBytes ELSE 0 END, fetchAfter, fetchTo FROM peer "
                 + "WHERE uuid = ? AND trust = 'trusted' AND fetchLimit IS NOT NULL", day, peer.uuid
         ) {
-            FetchAllowance(
+            AutomaticFetchAllowance(
                 limit: $0.int64(0), today: $0.int64(1), after: $0.int64(2),
-                target: $0.optionalText(3).flatMap(PeerFetchTarget.init(rawValue:)) ?? .cache)
+                target: $0.optionalText(3).flatMap(AutomaticFetchDestination.init(rawValue:)) ?? .cache)
         }
         guard var allowance else { return nil }
         let earlier = try first(

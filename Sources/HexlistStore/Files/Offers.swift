@@ -16,7 +16,7 @@ public struct OfferRow: Sendable, Equatable {
     public var mediaType: String?
     /// The time of modification in milliseconds since 1970.
     public var modified: Int64
-    /// The time of `LivedClock` at which the offer ends. The end for a single peer may differ.
+    /// The time of `StoreOpenTimeClock` at which the offer ends. The end for a single peer may differ.
     public var ends: Int64
     /// Whether the peer for which the offer was read already has the file. Set only by `StoreReader.offer(_:to:)`, as is `problem`.
     public var isFetched = false
@@ -77,14 +77,14 @@ extension StoreReader {
 }
 
 /// A file that an outbox row offers to its peer.
-public struct OfferedInRow: Sendable, Equatable {
+public struct OfferedFileOfRow: Sendable, Equatable {
     public var name: String
     public var size: Int64
     /// The absolute path.
     public var path: String
     /// The `FileIdentity` of the file when it was offered.
     public var identity: String
-    /// The time of `LivedClock` at which the offer ends for this peer.
+    /// The time of `StoreOpenTimeClock` at which the offer ends for this peer.
     public var ends: Int64
     /// Whether the peer has the file.
     public var isFetched: Bool
@@ -95,7 +95,7 @@ extension StoreReader {
     private static let offersOfRow = 3_000
 
     /// Returns the files that an outbox row currently offers to its peer, ordered by name.
-    public func offers(ofRow row: Int64) throws -> [OfferedInRow] {
+    public func offers(ofRow row: Int64) throws -> [OfferedFileOfRow] {
         try all(
             """
             SELECT offer.name, offer.size, offer.path, offer.identity, coalesce(offerPeer.ends, offer.ends), offerPeer.isFetched
@@ -104,7 +104,7 @@ extension StoreReader {
             WHERE offerRow.outbox = ? ORDER BY offer.name, offer.id LIMIT ?
             """, row, Self.offersOfRow
         ) {
-            OfferedInRow(
+            OfferedFileOfRow(
                 name: $0.text(0), size: $0.int64(1), path: $0.text(2), identity: $0.text(3), ends: $0.int64(4), isFetched: $0.int64(5) != 0)
         }
     }

@@ -15,7 +15,7 @@ public struct OutboxFilesRow: Sendable, Equatable {
     public var failedReason: String?
     /// Whether the user withdrew the offers after the delivery.
     public var isWithdrawn: Bool
-    /// The time of `LivedClock` at which the offers end; `nil` until the row is delivered.
+    /// The time of `StoreOpenTimeClock` at which the offers end; `nil` until the row is delivered.
     public var ends: Int64?
 }
 
@@ -108,8 +108,8 @@ extension StoreWriter {
 
     /// Records the end of the offers of delivered rows, and postpones the deletion of the rows.
     /// - Parameters:
-    ///   - ends: a time of `LivedClock`.
-    ///   - keptUntil: the time of `LivedClock` at which the rows are deleted.
+    ///   - ends: a time of `StoreOpenTimeClock`.
+    ///   - keptUntil: the time of `StoreOpenTimeClock` at which the rows are deleted.
     func setEndOfFiles(deliveredBy rows: ClosedRange<Int64>, ends: Int64, keptUntil: Int64) throws {
         guard try run("UPDATE outboxFiles SET ends = ? WHERE outbox BETWEEN ? AND ?", ends, rows.lowerBound, rows.upperBound) > 0 else {
             return

@@ -113,7 +113,7 @@ extension StoreReader {
 
     /// Returns cached files, least recently used first.
     /// - Parameters:
-    ///   - days: minimum number of days since the last use, measured by `LivedClock`; `nil` for no minimum.
+    ///   - days: minimum number of days since the last use, measured by `StoreOpenTimeClock`; `nil` for no minimum.
     ///   - before: the time before which the files were last used, in milliseconds since 1970.
     public func leastUsedPooled(unusedFor days: Int? = nil, usedBefore before: Int64 = .max, limit: Int) throws -> [PooledFile] {
         try all(

@@ -75,11 +75,11 @@ extension StoreReader {
     }
 
     /// Returns the share with this name; `nil` if there is none.
-    public func share(_ name: String) throws -> ShareRow? { try shares().first { PeerText.areEqual($0.name, name) } }
+    public func share(_ name: String) throws -> ShareRow? { try shares().first { PeerTextComparison.areEqual($0.name, name) } }
 }
 
 extension HexStore {
-    /// Adds a share, or replaces the share with the same name and path. Names of groups are compared as `NameKey`s.
+    /// Adds a share, or replaces the share with the same name and path. Names of groups are compared as `NormalizedName`s.
     /// - Throws: `.badRequest` if another folder is shared under the name, or a limit is exceeded; `.notFound` if a group does not exist.
     public func share(_ row: ShareRow) async throws -> ShareRow { try await write(rows: 1 + row.peers.count) { try $0.share(row) } }
 
@@ -93,7 +93,7 @@ extension StoreWriter {
     func share(_ row: ShareRow) throws -> ShareRow {
         try change {
             let known = try share(row.name)
-            if let known, !PeerText.areEqual(known.path, row.path) {
+            if let known, !PeerTextComparison.areEqual(known.path, row.path) {
                 throw HexlistError(
                     .badRequest,
                     "\(TerminalText.clean(row.name, columns: 80)) is shared already: \(TerminalText.clean(known.path, columns: 200)).",

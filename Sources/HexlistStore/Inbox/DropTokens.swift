@@ -5,7 +5,7 @@ public import HexlistModel
 public struct DropToken: Sendable, Equatable {
     /// The random UUID under which the hexes of the token are recorded.
     public var peer: PeerID
-    /// The name that the user gave to the token. Different tokens have different `NameKey`s.
+    /// The name that the user gave to the token. Different tokens have different `NormalizedName`s.
     public var name: String
     /// SHA-256 of the token, which itself is not stored.
     public var sha256: [UInt8]
@@ -64,7 +64,7 @@ extension HexStore {
     public func add(_ token: DropToken) async throws {
         try await write { writer in
             let known = try writer.dropTokens()
-            if let same = known.first(where: { NameKey(token.name)?.isKey(of: $0.name) ?? false }) {
+            if let same = known.first(where: { NormalizedName(token.name)?.isKey(of: $0.name) ?? false }) {
                 throw HexlistError(
                     .badRequest, "There is a drop token \(TerminalText.clean(same.name, columns: 80)) already.",
                     hint: "Use another name, or remove it first: `hexlist drop rm`.")
@@ -101,7 +101,7 @@ extension HexStore {
     ///   - diskReserve: bytes of the file system to leave free.
     /// - Throws: `HexlistError` `storageFull` or `refused`. Nothing is changed then.
     public func finishDrop(
-        as hex: IncomingHex, _ files: [KeptArrival], earlier: MessageID?, from sender: Sender, at now: Int64, quotas: HeldQuotas,
+        as hex: IncomingHex, _ files: [ArrivalInPool], earlier: MessageID?, from sender: Sender, at now: Int64, quotas: HeldQuotas,
         diskReserve: Int64
     ) throws -> DropResult {
         try writeSync { writer in

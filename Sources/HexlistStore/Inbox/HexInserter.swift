@@ -18,7 +18,7 @@ struct HexInserter {
         var unread = true
         var byteCount: Int
         var receivedAt: Int64
-        /// The time of `LivedClock` at which the hex was held; `nil` if it is not held.
+        /// The time of `StoreOpenTimeClock` at which the hex was held; `nil` if it is not held.
         var heldSince: Int64?
         /// The source of a held hex (`HeldSource`); `nil` if it is not held.
         var heldFrom: String?

@@ -14,7 +14,7 @@ extension HexStore {
     ///   - diskReserve: bytes of the file system to leave free.
     ///   - completion: called on the writer's thread with a result for each hex, once the results are durable. Refusals have no message.
     public func receive(
-        _ batch: [IncomingHex], from sender: Sender, at now: Int64, policy: ReceivePolicy, quotas: HeldQuotas, diskReserve: Int64,
+        _ batch: [IncomingHex], from sender: Sender, at now: Int64, policy: StrangerHexPolicy, quotas: HeldQuotas, diskReserve: Int64,
         completion: @escaping @Sendable (Result<[DeliveryResult], any Error>) -> Void
     ) {
         submit(
@@ -28,7 +28,7 @@ extension StoreWriter {
     /// Stores a batch of received hexes, as `HexStore.receive` describes.
     /// - Returns: a result for each hex. The results are valid only once the transaction is committed.
     func receive(
-        _ batch: [IncomingHex], from sender: Sender, at now: Int64, policy: ReceivePolicy, quotas: HeldQuotas, diskReserve: Int64
+        _ batch: [IncomingHex], from sender: Sender, at now: Int64, policy: StrangerHexPolicy, quotas: HeldQuotas, diskReserve: Int64
     ) throws -> [DeliveryResult] {
         guard !batch.isEmpty else { return [] }
         passedBytes += batch.reduce(0) { $0 + $1.weight }
@@ -105,7 +105,7 @@ private struct BatchInsertion {
     private var refusals = RefusalOrder<DeliveryResult>()
 
     init(
-        _ store: StoreWriter, sender: Sender, now: Int64, policy: ReceivePolicy, quotas: HeldQuotas, isDiskFull: Bool
+        _ store: StoreWriter, sender: Sender, now: Int64, policy: StrangerHexPolicy, quotas: HeldQuotas, isDiskFull: Bool
     ) throws {
         self.store = store
         self.sender = sender
@@ -131,7 +131,7 @@ private struct BatchInsertion {
         }
     }
 
-    private static func destination(for peer: PeerRow?, sender: Sender, policy: ReceivePolicy) -> Destination {
+    private static func destination(for peer: PeerRow?, sender: Sender, policy: StrangerHexPolicy) -> Destination {
         // Trust in a peer of one kind never applies to a peer of another kind.
         if let peer, peer.kind != sender.kind { return .refused(.notAccepting, retryAfter: RetryAfter.notAccepting) }
         // Guests and drop tokens have no key. The user permitted them to send, and `policy` says whether their hexes are held.
@@ -208,7 +208,7 @@ private struct BatchInsertion {
         if peer.fingerprint == nil, let fingerprint = sender.fingerprint {
             try store.run("UPDATE peer SET fingerprint = ? WHERE id = ?", fingerprint.bytes, peer.id)
         }
-        if sender.kind == .guest, !PeerText.areEqual(peer.name, sender.name) {
+        if sender.kind == .guest, !PeerTextComparison.areEqual(peer.name, sender.name) {
             try store.run("UPDATE peer SET name = ? WHERE id = ?", sender.name, peer.id)
             store.changed(.peers)
         }

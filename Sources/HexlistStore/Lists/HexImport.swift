@@ -15,7 +15,7 @@ public struct HexImport: Sendable, Equatable {
     public var newHexes = 0
     /// Number of links that merging added, at all levels.
     public var newLinks = 0
-    /// Number of links that merging did not add, because the stored hex has their address in another spelling (`AddressIdentity`), and the
+    /// Number of links that merging did not add, because the stored hex has their address in another spelling (`NormalizedLinkAddress`), and the
     /// first `respellingsShown` of them.
     public var respelled = 0
     public var respellings: [EquivalentLink] = []

@@ -1,7 +1,7 @@
 import HexlistModel
 
 /// Compares an imported hex with a stored hex of the same description and sender, and lists the additions that the stored one needs: links
-/// with new addresses (`AddressIdentity`), and new inner hexes. Existing content is neither changed nor removed.
+/// with new addresses (`NormalizedLinkAddress`), and new inner hexes. Existing content is neither changed nor removed.
 ///
 /// Inner hexes are matched level by level. An imported and a stored inner hex are merged if they have the same description and sender, and
 /// no sibling of either has the same description and sender. Otherwise the imported inner hex is added, unless there is an equal stored
@@ -78,10 +78,12 @@ struct ImportMerge {
         }
         guard !rest.isEmpty else { return [] }
         var stored: [[UInt8]: [[UInt8]]] = [:]
-        for (url, count) in counts where count > 0 { stored[AddressIdentity.of(url), default: []] += Array(repeating: url, count: count) }
+        for (url, count) in counts where count > 0 {
+            stored[NormalizedLinkAddress.of(url), default: []] += Array(repeating: url, count: count)
+        }
         return rest.filter { link in
             let url = new.withBytes(of: link.url) { Array($0) }
-            guard let other = stored[AddressIdentity.of(url)]?.popLast() else { return true }
+            guard let other = stored[NormalizedLinkAddress.of(url)]?.popLast() else { return true }
             respellings.append(
                 EquivalentLink(url: String(decoding: url, as: UTF8.self), stored: String(decoding: other, as: UTF8.self)))
             return false

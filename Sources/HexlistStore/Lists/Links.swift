@@ -21,7 +21,7 @@ public struct ListedLink: Sendable {
     public var cursor: Int64
 }
 
-/// An earlier hex of the inbox that has a link with the same identity (`AddressIdentity`).
+/// An earlier hex of the inbox that has a link with the same identity (`NormalizedLinkAddress`).
 public struct EarlierLink: Sendable, Equatable {
     /// The topmost hex.
     public var hex: Int64
@@ -43,10 +43,10 @@ extension StoreReader {
     ///   - limit: maximum number of links, up to 10 000. Fewer are returned if their texts exceed 4 MiB, or if many links are omitted.
     ///   - after: the `next` of the previous page.
     public func linkPage(_ filter: HexFilter, unique: Bool, limit: Int = 20, after: Int64? = nil) throws -> Page<ListedLink> {
-        var remaining = PageLimit(items: pageLimit(limit))
+        var remaining = PageCapacity(items: pageLimit(limit))
         var links: [ListedLink] = []
         var (cursor, examined) = (after, 0)
-        let holders = LinkHolders(of: filter.location, unread: filter.unread, in: self)
+        let holders = EarlierLinkFinder(of: filter.location, unread: filter.unread, in: self)
         var pageCursor = after.map { ($0 >> 13) &+ 1 }
         while true {
             let page = try hexPage(filter, limit: 100, after: pageCursor)
@@ -56,7 +56,7 @@ extension StoreReader {
                 var seen: Set<[UInt8]> = []
                 for link in try hex.linkCount + hex.linksInside == 0 ? [] : self.links(of: hex) {
                     let isWanted = link.unread || !filter.unread
-                    let isNew = isWanted && (!unique || seen.insert(AddressIdentity.of(link.url)).inserted)
+                    let isNew = isWanted && (!unique || seen.insert(NormalizedLinkAddress.of(link.url)).inserted)
                     guard link.cursor < after ?? .max else { continue }
                     guard examined < Self.maxExamined, !holders.isSpent else { return Page(items: links, next: cursor) }
                     examined += 1
@@ -95,7 +95,7 @@ extension StoreReader {
     }
 
     /// Whether a newer hex of the list has a link with the same identity.
-    private func isNewer(_ link: ListedLink, _ filter: HexFilter, _ holders: LinkHolders) throws -> Bool {
+    private func isNewer(_ link: ListedLink, _ filter: HexFilter, _ holders: EarlierLinkFinder) throws -> Bool {
         let number = link.hex.inboxNumber ?? link.hex.id
         let newer = try holders.newest(with: link.url, before: .max) { top in
             top.number > number && (filter.peer == nil || top.peer == filter.peer) && (!filter.unread || top.unread)
@@ -104,10 +104,10 @@ extension StoreReader {
     }
 
     /// Finds, for each link of a hex and of its inner hexes, the newest earlier hex of the inbox that has a link with the same identity.
-    /// Examines the first 500 links, within the limits of `LinkHolders`. The keys of the result are the URLs of the links, unchanged.
+    /// Examines the first 500 links, within the limits of `EarlierLinkFinder`. The keys of the result are the URLs of the links, unchanged.
     public func earlierLinks(of detail: HexDetail) throws -> [[UInt8]: EarlierLink] {
         var earlier: [[UInt8]: EarlierLink] = [:]
-        let holders = LinkHolders(of: .inbox, unread: false, in: self)
+        let holders = EarlierLinkFinder(of: .inbox, unread: false, in: self)
         let own = try summary(ofTop: detail.summary.id)?.id
         for link in (detail.content.links + detail.content.childLinks).prefix(Self.linksWithEarlier) where !holders.isSpent {
             let url = detail.content.withBytes(of: link.url) { Array($0) }
@@ -122,7 +122,7 @@ extension StoreReader {
 /// Finds the hexes of a list that have a link with the identity of a given URL. Looks up the key of the identity in the search index, and
 /// then compares the identities of the matches, because two may have the same key. An instance is used for one request and caches each hex
 /// that it reads.
-private final class LinkHolders {
+private final class EarlierLinkFinder {
     /// The topmost hex that contains a hex; the hex itself if it is not an inner hex.
     struct Top {
         var id: Int64
@@ -166,7 +166,7 @@ private final class LinkHolders {
         let statement = try SQLStatement(
             "SELECT rowid FROM search WHERE search MATCH ? AND rowid < ? ORDER BY rowid DESC LIMIT \(Self.maxCandidates)", on: reader.db)
         defer { statement.reset() }
-        let identity = AddressIdentity.of(url)
+        let identity = NormalizedLinkAddress.of(url)
         try statement.bind(["\(SearchKey.condition(SearchKey.address(identity))) AND \(locationCondition)", id])
         var mismatches = 0
         while mismatches < Self.maxMismatches, try statement.step() {
@@ -198,7 +198,7 @@ private final class LinkHolders {
             let url = row.bytes(0)
             spent += 1
             spend(bytes: url.count)
-            return AddressIdentity.of(url)
+            return NormalizedLinkAddress.of(url)
         }
         identities[id] = Set(found)
         return identities[id] ?? []

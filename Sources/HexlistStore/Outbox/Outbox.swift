@@ -245,7 +245,7 @@ extension StoreWriter {
     }
 
     /// Records failed delivery attempts of queued rows. Rows in other states are skipped.
-    func note(_ notes: [AttemptRecord]) throws {
+    func note(_ notes: [FailedAttempt]) throws {
         try change {
             for note in notes {
                 guard let found = try outboxRowRange(note.id), found.state == .queued else { continue }

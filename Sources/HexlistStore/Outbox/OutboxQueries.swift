@@ -67,7 +67,7 @@ extension StoreReader {
         try statement.bind([jsonArray(found)])
         var reading = PackReader()
         var rows: [OutboxRow] = []
-        var remaining = PageLimit(items: limit)
+        var remaining = PageCapacity(items: limit)
         defer { passedBytes += remaining.taken }
         while try statement.step() {
             guard reading.read(statement, from: OutboxRow.packColumn), let range = OutboxRowRange(statement) else { continue }
@@ -141,7 +141,7 @@ extension StoreReader {
     /// Returns the ids of the first `stored` rows whose files the peer can still fetch, up to `limit`. A row with files is a row range of
     /// its own.
     /// - Parameters:
-    ///   - time: a time of `LivedClock`.
+    ///   - time: a time of `StoreOpenTimeClock`.
     ///   - after: the id that the page begins after, if the oldest rows come first.
     ///   - before: the id that the page begins before, if the newest rows come first.
     private func offeredIDs(

@@ -118,11 +118,11 @@ public struct OutboxRow: Sendable, Equatable {
     public var bytes: Int
     /// Milliseconds since 1970.
     public var createdAt: Int64
-    /// The time of `LivedClock` at which an undelivered row expires, or a delivered, cancelled or expired row is deleted.
+    /// The time of `StoreOpenTimeClock` at which an undelivered row expires, or a delivered, cancelled or expired row is deleted.
     public var dueAt: Int64
     public var settledAt: Int64?
     public var attempts: Int
-    /// The number of failed attempts that count towards `AttemptRecord.failureLimit`.
+    /// The number of failed attempts that count towards `FailedAttempt.failureLimit`.
     public var failures: Int
     public var nextAttemptAt: Int64?
     public var waitingFor: String?
@@ -140,7 +140,7 @@ public struct OutboxFilter: Sendable, Equatable {
     public var peer: PeerID?
     /// The required states; `nil` for all states.
     public var states: Set<OutboxState>?
-    /// A time of `LivedClock`. If set, the filter also matches stored rows whose files the peer can still fetch at that time, even if
+    /// A time of `StoreOpenTimeClock`. If set, the filter also matches stored rows whose files the peer can still fetch at that time, even if
     /// `states` does not contain `stored`.
     public var offeredAt: Int64?
 

@@ -4,7 +4,7 @@ public import HexlistModel
 
 extension HexStore {
     /// Records delivery results of a peer in one transaction. Sets the final states of rows and records their events, and records failed
-    /// attempts of rows that stay queued. A row with too many failures (`AttemptRecord.failureLimit`) becomes `failed` with the code
+    /// attempts of rows that stay queued. A row with too many failures (`FailedAttempt.failureLimit`) becomes `failed` with the code
     /// `retryLimit`.
     ///
     /// `stored` and `held` replace any state except each other, even `cancelled`, because the peer has the hex. `rejected` and `failed`
@@ -19,13 +19,13 @@ extension HexStore {
     ///   - completion: called on the writer's thread with the rows whose state changed. After a failure no row is changed.
     public func settle(
         _ results: [RowResult], of peer: PeerID, next: Int64?, at now: Int64, isAwaited: Bool,
-        completion: @escaping @Sendable (Result<[OutboxMove], any Error>) -> Void
+        completion: @escaping @Sendable (Result<[OutboxStateChange], any Error>) -> Void
     ) {
         submit(
             rows: results.count, isDeferrable: !isAwaited,
             { writer in
                 let moves = try writer.settle(results.compactMap(Settlement.init), of: peer, at: now)
-                let notes = results.compactMap { AttemptRecord($0, nextAttemptAt: next) }
+                let notes = results.compactMap { FailedAttempt($0, nextAttemptAt: next) }
                 try writer.note(notes)
                 return moves + (try writer.giveUp(notes, of: peer, at: now))
             }, completion: completion)
@@ -43,13 +43,13 @@ extension HexStore {
     ///   - completion: as for `settle`.
     public func transferFailed(
         to peer: PeerID, blaming row: Int64?, counts: Bool, next: Int64, error: String, at now: Int64,
-        completion: @escaping @Sendable (Result<[OutboxMove], any Error>) -> Void
+        completion: @escaping @Sendable (Result<[OutboxStateChange], any Error>) -> Void
     ) {
         submit(
-            { writer -> [OutboxMove] in
+            { writer -> [OutboxStateChange] in
                 guard let id = try row ?? writer.firstQueued(for: peer) else { return [] }
-                let note = AttemptRecord(
-                    id: id, attempts: 1, failures: counts ? 1 : 0, nextAttemptAt: next, waitingFor: OutboxWait.retry.rawValue,
+                let note = FailedAttempt(
+                    id: id, attempts: 1, failures: counts ? 1 : 0, nextAttemptAt: next, waitingFor: OutboxWaitReason.retry.rawValue,
                     lastError: error)
                 try writer.note([note])
                 return try writer.giveUp([note], of: peer, at: now)
@@ -62,7 +62,7 @@ extension HexStore {
     ///   to call the method again.
     public func rejectQueued(
         of peer: PeerID, code: String, message: String, at now: Int64,
-        completion: @escaping @Sendable (Result<[OutboxMove], any Error>) -> Void
+        completion: @escaping @Sendable (Result<[OutboxStateChange], any Error>) -> Void
     ) {
         submit(
             { try $0.rejectQueued(peer, code: code, message: message, limit: HexStore.outboxRejectLimit, at: now) }, completion: completion)
@@ -82,7 +82,7 @@ extension StoreWriter {
     ///
     /// - Returns: the changed rows.
     @discardableResult
-    func settle(_ settlements: [Settlement], of peer: PeerID, at now: Int64) throws -> [OutboxMove] {
+    func settle(_ settlements: [Settlement], of peer: PeerID, at now: Int64) throws -> [OutboxStateChange] {
         guard let row = try peerRow(peer) else { return [] }
         return try change {
             var together: [Settlement] = []
@@ -97,15 +97,15 @@ extension StoreWriter {
 
     /// Marks rows as failed that have reached `failureLimit` after these attempts.
     /// - Returns: the changed rows.
-    func giveUp(_ notes: [AttemptRecord], of peer: PeerID, at now: Int64) throws -> [OutboxMove] {
+    func giveUp(_ notes: [FailedAttempt], of peer: PeerID, at now: Int64) throws -> [OutboxStateChange] {
         let blamed = notes.filter { $0.failures > 0 }.map(\.id)
         guard !blamed.isEmpty else { return [] }
-        let failed = try outboxRows(blamed).filter { $0.state == .queued && $0.failures >= AttemptRecord.failureLimit }
+        let failed = try outboxRows(blamed).filter { $0.state == .queued && $0.failures >= FailedAttempt.failureLimit }
         return try settle(
             failed.map {
                 Settlement(
                     id: $0.id, state: .failed, code: "retryLimit",
-                    message: "The peer failed on it \(AttemptRecord.failureLimit) times. Last: \($0.lastError ?? "no reason given")")
+                    message: "The peer failed on it \(FailedAttempt.failureLimit) times. Last: \($0.lastError ?? "no reason given")")
             }, of: peer, at: now)
     }
 
@@ -115,7 +115,7 @@ extension StoreWriter {
 
     /// Rejects the oldest queued rows of a peer, at most `limit` of them.
     /// - Returns: the rejected rows.
-    func rejectQueued(_ peer: PeerID, code: String, message: String?, limit: Int, at now: Int64) throws -> [OutboxMove] {
+    func rejectQueued(_ peer: PeerID, code: String, message: String?, limit: Int, at now: Int64) throws -> [OutboxStateChange] {
         guard let row = try peerRow(peer) else { return [] }
         let rowRanges = try all(
             "SELECT \(OutboxRowRange.columns) FROM outbox WHERE peer = ? AND state = 'queued' ORDER BY id LIMIT ?", row.id, limit,
@@ -140,8 +140,8 @@ extension StoreWriter {
         if rowRange.state == .queued { count(peer: rowRange.peer) { $0.queued &-= rowRange.count } }
     }
 
-    private func settle(_ ids: ClosedRange<Int64>, as end: Settlement, of peer: PeerRow, at now: Int64) throws -> [OutboxMove] {
-        var moves: [OutboxMove] = []
+    private func settle(_ ids: ClosedRange<Int64>, as end: Settlement, of peer: PeerRow, at now: Int64) throws -> [OutboxStateChange] {
+        var moves: [OutboxStateChange] = []
         for rowRange in try outboxRowRanges(ids) where rowRange.peer == peer.id && takes(end.state, after: rowRange.state) {
             let rowRange = try isolate(ids, of: rowRange)
             try move(rowRange, to: end.state, at: now, code: end.code, message: end.message)
@@ -150,7 +150,7 @@ extension StoreWriter {
             } else {
                 try endOffers(with: rowRange.ids, of: peer.id, forGood: false)
             }
-            moves.append(OutboxMove(ids: rowRange.ids, peer: PeerID(peer.uuid), from: rowRange.state, to: end.state))
+            moves.append(OutboxStateChange(ids: rowRange.ids, peer: PeerID(peer.uuid), from: rowRange.state, to: end.state))
         }
         for range in ConsecutiveRuns(moves.flatMap(\.ids)) {
             let (type, data) = event(of: end)

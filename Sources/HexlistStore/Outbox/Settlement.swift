@@ -20,7 +20,7 @@ struct Settlement: Sendable, Equatable {
 }
 
 /// A failed attempt to deliver a row that stays queued.
-struct AttemptRecord: Sendable, Equatable {
+struct FailedAttempt: Sendable, Equatable {
     var id: Int64
     /// The increment of the row's `attempts`.
     var attempts: Int
@@ -52,7 +52,7 @@ extension Settlement {
     /// extends that settlement instead.
     func add(to settlements: inout [Settlement]) {
         guard let last = settlements.last, ids.lowerBound > last.ids.upperBound, ids.lowerBound &- last.ids.upperBound == 1,
-            state == last.state, PeerText.areEqual(code, last.code), PeerText.areEqual(message, last.message)
+            state == last.state, PeerTextComparison.areEqual(code, last.code), PeerTextComparison.areEqual(message, last.message)
         else { return settlements.append(self) }
         settlements[settlements.count - 1].ids = last.ids.lowerBound...ids.upperBound
     }
@@ -70,13 +70,13 @@ extension Settlement {
     }
 }
 
-extension AttemptRecord {
+extension FailedAttempt {
     /// Creates the record of a temporary refusal; `nil` for a final result. Only the first refused row gets a failure, and only if the peer
     /// refused it with `internal`, because the refusals of later rows are a consequence.
     init?(_ row: RowResult, nextAttemptAt: Int64?) {
         guard case .refused(let code, let message, _) = row.result, code.isTemporary else { return nil }
         self.init(
             id: row.id, attempts: 1, failures: row.isFirstRefused && code == .internal ? 1 : 0, nextAttemptAt: nextAttemptAt,
-            waitingFor: OutboxWait.retry.rawValue, lastError: message.isEmpty ? code.rawValue : "\(code.rawValue): \(message)")
+            waitingFor: OutboxWaitReason.retry.rawValue, lastError: message.isEmpty ? code.rawValue : "\(code.rawValue): \(message)")
     }
 }

@@ -1,26 +1,26 @@
 internal import GRDB
 internal import HexlistModel
 
-/// All aliases in memory, each with its peer. They are read from the store at once, because aliases are compared as `NameKey`s, which no
+/// All aliases in memory, each with its peer. They are read from the store at once, because aliases are compared as `NormalizedName`s, which no
 /// index of SQLite can do.
-struct AliasBook {
-    private var owners: [NameKey: PeerID] = [:]
+struct AliasOwners {
+    private var owners: [NormalizedName: PeerID] = [:]
 
-    func owner(of key: NameKey) -> PeerID? { owners[key] }
+    func owner(of key: NormalizedName) -> PeerID? { owners[key] }
 
     /// Whether a peer other than `peer` has this alias.
-    func isTaken(_ key: NameKey, beside peer: PeerID) -> Bool { owners[key].map { $0 != peer } ?? false }
+    func isTaken(_ key: NormalizedName, beside peer: PeerID) -> Bool { owners[key].map { $0 != peer } ?? false }
 
     mutating func set(_ alias: String?, of peer: PeerID, before: String?) {
-        if let key = before.flatMap({ NameKey($0) }), owners[key] == peer { owners[key] = nil }
-        if let key = alias.flatMap({ NameKey($0) }) { owners[key] = peer }
+        if let key = before.flatMap({ NormalizedName($0) }), owners[key] == peer { owners[key] = nil }
+        if let key = alias.flatMap({ NormalizedName($0) }) { owners[key] = peer }
     }
 }
 
 extension StoreReader {
     /// Reads the aliases of all peers.
-    func aliases() throws -> AliasBook {
-        var book = AliasBook()
+    func aliases() throws -> AliasOwners {
+        var book = AliasOwners()
         for (peer, alias) in try all(
             "SELECT uuid, alias FROM peer WHERE alias IS NOT NULL", read: { ($0.uuid(0).map(PeerID.init), $0.text(1)) })
         {
@@ -31,11 +31,11 @@ extension StoreReader {
 }
 
 extension StoreWriter {
-    /// Sets the alias of a peer, or removes it if `alias` is `nil`. No two peers have the same alias (compared as `NameKey`).
+    /// Sets the alias of a peer, or removes it if `alias` is `nil`. No two peers have the same alias (compared as `NormalizedName`).
     ///
     /// - Throws: `.badRequest` if another peer has the alias.
     func setAlias(_ peer: PeerID, _ alias: String?) throws {
-        if let key = alias.flatMap({ NameKey($0) }), let owner = try aliases().owner(of: key), owner != peer {
+        if let key = alias.flatMap({ NormalizedName($0) }), let owner = try aliases().owner(of: key), owner != peer {
             let label = try self.peer(owner)?.label.text(.whole) ?? "\(owner)"
             throw HexlistError(
                 .badRequest, "\(label) already has this alias.",
@@ -49,7 +49,7 @@ extension StoreWriter {
 
     // MARK: - Inside `change`
 
-    func giveAlias(of name: String, to peer: PeerID, _ row: Int64, _ aliases: inout AliasBook?) throws {
+    func giveAlias(of name: String, to peer: PeerID, _ row: Int64, _ aliases: inout AliasOwners?) throws {
         var book = try aliases ?? self.aliases()
         let alias = PeerAlias.made(of: name, for: peer) { book.isTaken($0, beside: peer) }
         try setAlias(alias, of: row)
@@ -81,17 +81,17 @@ extension StoreSchema {
             rows.append((peers.int64(0), PeerID(uuid), peers.optionalText(2), peers.text(3)))
         }
         let update = try SQLStatement("UPDATE peer SET alias = ? WHERE id = ?", on: db)
-        var book = AliasBook()
+        var book = AliasOwners()
         for row in rows {
             var alias = row.alias
-            if alias.flatMap({ NameKey($0) }).map({ book.isTaken($0, beside: row.peer) }) ?? true {
+            if alias.flatMap({ NormalizedName($0) }).map({ book.isTaken($0, beside: row.peer) }) ?? true {
                 alias = PeerAlias.made(of: row.name, for: row.peer) { book.isTaken($0, beside: row.peer) }
                 try update.bind([alias, row.id])
                 try update.run()
             }
             book.set(alias, of: row.peer, before: nil)
         }
-        // The index only detects aliases that differ in the case of ASCII letters. `NameKey` is stricter, so an alias that passed its check
+        // The index only detects aliases that differ in the case of ASCII letters. `NormalizedName` is stricter, so an alias that passed its check
         // never violates the index.
         try db.execute(sql: "CREATE UNIQUE INDEX peerAlias ON peer (alias COLLATE NOCASE) WHERE alias IS NOT NULL")
         try db.execute(sql: "DROP TABLE trustedName")

@@ -32,9 +32,9 @@ extension StoreReader {
     }
 
     /// Returns the row id and the stored name of a group; `nil` if there is none.
-    /// - Parameter name: the name of the group, compared as a `NameKey`.
+    /// - Parameter name: the name of the group, compared as a `NormalizedName`.
     fileprivate func groupRow(_ name: String) throws -> (id: Int64, name: String)? {
-        guard let key = NameKey(name) else { return nil }
+        guard let key = NormalizedName(name) else { return nil }
         return try all("SELECT id, name FROM peerGroup") { (id: $0.int64(0), name: $0.text(1)) }.first { key.isKey(of: $0.name) }
     }
 
@@ -63,7 +63,7 @@ extension StoreReader {
 extension HexStore {
     /// Adds peers to a group in one transaction. Creates the group if it does not exist. Existing members stay.
     ///
-    /// - Parameter name: the name of the group without `@`, compared as a `NameKey`.
+    /// - Parameter name: the name of the group without `@`, compared as a `NormalizedName`.
     /// - Throws: `.badRequest` for an invalid name, or too many groups or members. Then nothing is changed.
     public func addToGroup(_ name: String, _ peers: [PeerContact]) async throws -> PeerGroup {
         try await write(rows: peers.count) { writer in
@@ -149,13 +149,13 @@ extension StoreWriter {
 }
 
 /// All groups in memory, with the numbers of their members. Read once for an import of many peers.
-struct GroupBook {
+struct GroupSizes {
     private struct Group {
         var id: Int64
         var members: Int
     }
 
-    private var groups: [NameKey: Group] = [:]
+    private var groups: [NormalizedName: Group] = [:]
 
     init(_ reader: StoreReader) throws {
         let rows = try reader.all(
@@ -163,18 +163,18 @@ struct GroupBook {
             SELECT id, name, (SELECT count(*) FROM groupMember WHERE peerGroup = peerGroup.id) FROM peerGroup
             """
         ) { (name: $0.text(1), group: Group(id: $0.int64(0), members: $0.int(2))) }
-        for row in rows { if let key = NameKey(row.name) { groups[key] = row.group } }
+        for row in rows { if let key = NormalizedName(row.name) { groups[key] = row.group } }
     }
 
     /// Whether a peer that is not yet in these groups can be added to all of them without exceeding `PeerGroup.limit` or
     /// `PeerGroup.memberLimit`.
-    func haveCapacity(for keys: some Collection<NameKey>) -> Bool {
+    func haveCapacity(for keys: some Collection<NormalizedName>) -> Bool {
         let known = keys.compactMap { groups[$0] }
         return groups.count + keys.count - known.count <= PeerGroup.limit && known.allSatisfy { $0.members < PeerGroup.memberLimit }
     }
 
     /// Adds a peer to a group. Creates the group if it does not exist. Call inside `change`.
-    mutating func add(_ peer: Int64, to key: NameKey, _ name: String, on writer: StoreWriter) throws {
+    mutating func add(_ peer: Int64, to key: NormalizedName, _ name: String, on writer: StoreWriter) throws {
         var group = try groups[key] ?? Group(id: writer.makeGroup(name), members: 0)
         group.members += try writer.run("INSERT OR IGNORE INTO groupMember (peerGroup, peer) VALUES (?, ?)", group.id, peer)
         groups[key] = group
@@ -187,7 +187,7 @@ extension HexlistError {
     ///   - name: the name of the missing group, without `@`.
     ///   - names: the names of the existing groups, for a suggestion.
     public static func noGroup(_ name: String, among names: [String]) -> HexlistError {
-        let near = name.utf8.count <= NameKey.bytes ? NearestName.likely(name, among: names) : nil
+        let near = name.utf8.count <= NormalizedName.bytes ? NearestName.likely(name, among: names) : nil
         let meant = near.map { "Did you mean \(GroupName.marked($0))? " } ?? ""
         return HexlistError(
             .notFound, "There is no group \(GroupName.marked(TerminalText.clean(name, columns: 60))).",

@@ -2,7 +2,7 @@ public import HexlistModel
 
 extension HexStore {
     /// Changes the alias and settings of a peer and updates its contact information, in one transaction. No two peers have the same alias
-    /// (compared as `NameKey`). If `receive` of a trusted peer is set to `.inbox`, its held hexes move into the inbox, as when a peer
+    /// (compared as `NormalizedName`). If `receive` of a trusted peer is set to `.inbox`, its held hexes move into the inbox, as when a peer
     /// becomes trusted.
     ///
     /// - Parameter now: milliseconds since 1970.
@@ -35,7 +35,7 @@ extension StoreReader {
 }
 
 extension StoreWriter {
-    func setPolicy(_ peer: PeerID, receive: PeerReceive?, notify: Bool?, at now: Int64) throws {
+    func setPolicy(_ peer: PeerID, receive: PeerReceiveSetting?, notify: Bool?, at now: Int64) throws {
         guard receive != nil || notify != nil else { return }
         try change {
             let row = try peerRow(making: peer)
@@ -82,7 +82,7 @@ extension StoreWriter {
         }
     }
 
-    func setFetchTarget(_ peer: PeerID, _ target: PeerFetchTarget) throws {
+    func setFetchTarget(_ peer: PeerID, _ target: AutomaticFetchDestination) throws {
         try change {
             let row = try peerRow(making: peer)
             let stored: String? = target == .cache ? nil : target.rawValue

@@ -48,7 +48,7 @@ public struct PeerRecord: Sendable, Equatable {
     public var endpoints: [PeerEndpoint]
     /// The names of the groups to which the peer belongs.
     public var groups: [String] = []
-    public var receive = PeerReceive.inbox
+    public var receive = PeerReceiveSetting.inbox
     /// Whether hexes of the peer cause desktop notifications.
     public var notify = true
     /// Maximum bytes of automatically fetched files, for each hex and for each day; `nil` if automatic fetching is disabled.
@@ -57,7 +57,7 @@ public struct PeerRecord: Sendable, Equatable {
     public var fetchDay: Int64 = 0
     /// Bytes that were automatically fetched or reserved on `fetchDay`.
     public var fetchDayBytes: Int64 = 0
-    public var fetchTo = PeerFetchTarget.cache
+    public var fetchTo = AutomaticFetchDestination.cache
     /// Maximum number of links of a hex that are opened in the browser when it arrives.
     public var openLinks = 0
     public var routes = RouteSelection.any

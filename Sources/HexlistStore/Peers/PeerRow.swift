@@ -9,7 +9,7 @@ struct PeerRow {
     var trust: Trust
     var name: String
     var alias: String?
-    var receive: PeerReceive
+    var receive: PeerReceiveSetting
     var held: Int64
     var heldBytes: Int64
     /// The day for which `dayHexes` and `dayBytes` count, in days since 1970. They count hexes that the peer, as a stranger, sent into the
@@ -29,7 +29,7 @@ extension StoreReader {
                 id: row.int64(0), uuid: peer.uuid, kind: PeerKind(number: row.int64(11)) ?? .hexlist,
                 fingerprint: row.isNull(1) ? nil : row.bytes(1),
                 trust: Trust(rawValue: row.text(2)) ?? .stranger, name: row.text(3), alias: row.optionalText(4),
-                receive: PeerReceive(rawValue: row.text(10)) ?? .inbox, held: row.int64(5),
+                receive: PeerReceiveSetting(rawValue: row.text(10)) ?? .inbox, held: row.int64(5),
                 heldBytes: row.int64(6), day: row.int64(7), dayHexes: row.int64(8), dayBytes: row.int64(9))
         }
     }

@@ -121,13 +121,13 @@ extension StoreWriter {
     func setTrust(
         _ peer: PeerID, _ trust: Trust, fingerprint: Fingerprint? = nil, name: String? = nil, at now: Int64
     ) throws -> TrustChange {
-        var aliases: AliasBook?
+        var aliases: AliasOwners?
         return try setTrust(peer, trust, fingerprint: fingerprint, name: name, at: now, &aliases)
     }
 
     /// - Parameter aliases: all aliases, shared by several calls; `nil` until the first call that needs them, which reads them.
     func setTrust(
-        _ peer: PeerID, _ trust: Trust, fingerprint: Fingerprint?, name: String?, at now: Int64, _ aliases: inout AliasBook?
+        _ peer: PeerID, _ trust: Trust, fingerprint: Fingerprint?, name: String?, at now: Int64, _ aliases: inout AliasOwners?
     ) throws -> TrustChange {
         if let fingerprint, fingerprint.peerID != peer { throw Self.anotherKey(peer) }
         let known = try peerRow(peer)
@@ -255,12 +255,12 @@ extension PeerRecord {
         heldBytes = row.int(12)
         queued = row.int(13)
         endpoints = []
-        receive = PeerReceive(rawValue: row.text(14)) ?? .inbox
+        receive = PeerReceiveSetting(rawValue: row.text(14)) ?? .inbox
         notify = row.bool(15)
         fetchLimit = row.optionalInt64(16)
         fetchDay = row.int64(17)
         fetchDayBytes = row.int64(18)
-        fetchTo = row.optionalText(19).flatMap(PeerFetchTarget.init(rawValue:)) ?? .cache
+        fetchTo = row.optionalText(19).flatMap(AutomaticFetchDestination.init(rawValue:)) ?? .cache
         openLinks = row.int(21)
         if !row.isNull(22) { card = PeerCard(bytes: row.bytes(22), serial: UInt32(clamping: row.int64(23))) }
         routes = row.optionalText(24).flatMap { RouteSelection($0) } ?? .any

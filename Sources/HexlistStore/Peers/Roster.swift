@@ -98,7 +98,7 @@ extension HexStore {
         _ entries: ArraySlice<RosterEntry>, own: PeerID, proven: [PeerID: Fingerprint], at now: Int64
     ) async throws -> [RosterOutcome] {
         try await write { writer in
-            var (aliases, groups) = (AliasBook?.none, try GroupBook(writer))
+            var (aliases, groups) = (AliasOwners?.none, try GroupSizes(writer))
             return try entries.map { entry in
                 if entry.peer == own { return .own }
                 if let key = proven[entry.peer], key != entry.fingerprint { return .anotherKey }
@@ -115,7 +115,7 @@ extension StoreWriter {
     ///   - aliases: all aliases, shared by the entries of an import; `nil` until the first entry that needs them, which reads them.
     ///   - groupBook: all groups. Shared by the entries of an import.
     func importPeer(
-        _ entry: RosterEntry, at now: Int64, _ aliases: inout AliasBook?, _ groupBook: inout GroupBook
+        _ entry: RosterEntry, at now: Int64, _ aliases: inout AliasOwners?, _ groupBook: inout GroupSizes
     ) throws -> RosterOutcome {
         let known = try peer(entry.peer)
         if let key = known?.fingerprint, key != entry.fingerprint { return .anotherKey }
@@ -126,14 +126,16 @@ extension StoreWriter {
             // The alias is invalid; an older version may have allowed it. A valid alias is made from it, as from a peer's name. On a
             // repeated import the peer keeps the alias that it got the first time.
             alias = known?.alias ?? PeerAlias.made(of: wanted, for: entry.peer) { book.isTaken($0, beside: entry.peer) }
-        } else if let owner = entry.alias.flatMap({ NameKey($0) }).flatMap({ book.owner(of: $0) }), owner != entry.peer {
+        } else if let owner = entry.alias.flatMap({ NormalizedName($0) }).flatMap({ book.owner(of: $0) }), owner != entry.peer {
             aliases = book
             return .aliasTaken(by: owner)
         }
         let trust = entry.trust == .stranger ? known?.trust ?? .stranger : entry.trust
         guard trust != .stranger || alias != nil || !entry.groups.isEmpty else { return .unchanged }  // nothing to record
-        var keys = Set(known?.groups.compactMap { NameKey($0) } ?? [])
-        let groups = entry.groups.compactMap { name in NameKey(name).flatMap { keys.insert($0).inserted ? (key: $0, name: name) : nil } }
+        var keys = Set(known?.groups.compactMap { NormalizedName($0) } ?? [])
+        let groups = entry.groups.compactMap { name in
+            NormalizedName(name).flatMap { keys.insert($0).inserted ? (key: $0, name: name) : nil }
+        }
         guard groupBook.haveCapacity(for: groups.map(\.key)) else {
             aliases = book
             return .tooManyGroups

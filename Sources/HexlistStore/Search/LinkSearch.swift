@@ -19,7 +19,7 @@ extension StoreReader {
     /// - Throws: `.badRequest` for a term without words.
     public func searchLinks(_ filter: SearchFilter, limit: Int = 20, after: Int64? = nil) throws -> LinkSearchPage {
         let query = try query(filter)
-        var remaining = PageLimit(items: pageLimit(limit))
+        var remaining = PageCapacity(items: pageLimit(limit))
         var page = LinkSearchPage(hits: [], next: nil, behind: try StoreCounters(on: db).unindexed)
         page.next = try matchingLinks(query, filter, after: after) { link, hex, _ in
             guard remaining.take(link.byteCount + hex.byteCount) else { return false }
@@ -42,7 +42,7 @@ extension StoreReader {
             if found.count >= 2 * limit + 1_000 { found = Array(found.sorted(by: Self.isBetter).prefix(limit)) }
             return true
         }
-        var remaining = PageLimit(items: limit)
+        var remaining = PageCapacity(items: limit)
         var page = LinkSearchPage(hits: [], next: nil, behind: try StoreCounters(on: db).unindexed)
         for (_, link) in found.sorted(by: Self.isBetter) {
             guard let hex = hexes[link.cursor >> 13], remaining.take(link.byteCount + hex.byteCount) else { break }
@@ -73,12 +73,12 @@ extension StoreReader {
             let id = statement.int64(0)
             if try isWanted(statement, hexFilter), let hex = try searchedHex(id) {
                 bytes += hex.byteCount
-                let texts = LinkCheck.HexTexts(hex, query)
+                let texts = LinkMatcher.HexConditionResults(hex, query)
                 for link in try searchedLinks(of: id) where link.cursor < after ?? .max {
                     links += 1
                     bytes += link.byteCount
                     let isWanted = filter.unread == nil || filter.unread == (hex.top.unread && !link.isRead)
-                    if isWanted, let score = LinkCheck(query).score(link, texts) {
+                    if isWanted, let score = LinkMatcher(query).score(link, texts) {
                         guard try body(link, hex, score) else { return cursor }
                     }
                     cursor = link.cursor
@@ -128,10 +128,10 @@ extension StoreReader {
     private func hit(_ link: SearchedLink, of hex: SearchedHex, _ query: SearchQuery) -> LinkHit {
         let position = link.position
         let texts = [
-            MatchText(.linkDescription, position, link.description),
-            MatchText(.tags, position, link.annotations.tags.joined(separator: ", ")),
-            MatchText(.url, position, link.url), MatchText(.note, position, link.annotations.note),
-            MatchText(.description, nil, hex.description), MatchText(.sender, nil, hex.sender),
+            SearchedText(.linkDescription, position, link.description),
+            SearchedText(.tags, position, link.annotations.tags.joined(separator: ", ")),
+            SearchedText(.url, position, link.url), SearchedText(.note, position, link.annotations.note),
+            SearchedText(.description, nil, hex.description), SearchedText(.sender, nil, hex.sender),
         ]
         return LinkHit(
             link: ListedLink(
@@ -192,14 +192,14 @@ struct SearchedHex {
 }
 
 /// Decides which links of the hexes that the index returned match a search, and scores them.
-struct LinkCheck {
+struct LinkMatcher {
     private let query: SearchQuery
 
     init(_ query: SearchQuery) { self.query = query }
 
     /// The results of all conditions for one hex: for each clause, whether each of its conditions is true for the hex, and therefore for
     /// all links of the hex.
-    struct HexTexts {
+    struct HexConditionResults {
         fileprivate var isTrue: [[Bool]]
 
         init(_ hex: SearchedHex, _ query: SearchQuery) {
@@ -221,7 +221,7 @@ struct LinkCheck {
     }
 
     /// Returns the score of a link; `nil` if it does not match.
-    func score(_ link: SearchedLink, _ texts: HexTexts) -> Int? {
+    func score(_ link: SearchedLink, _ texts: HexConditionResults) -> Int? {
         var link = LinkWords(link, query.words)
         var score = 0
         var (needsOwn, hasOwn) = (false, false)
@@ -287,7 +287,7 @@ private struct LinkWords {
         case .words(let sequence, _, let address):
             for index in texts.indices where has(sequence, index) { return texts[index].score }
             guard let address else { return 0 }
-            return address == AddressIdentity.of(link.url) ? 1 : 0
+            return address == NormalizedLinkAddress.of(link.url) ? 1 : 0
         case .host(let host):
             guard let own = LinkTarget.hostForSearch(of: link.url) else { return 0 }
             return own == host || own.count > host.count && own.suffix(host.count + 1).elementsEqual([UInt8(ascii: ".")] + host) ? 1 : 0

@@ -18,7 +18,7 @@ extension StoreReader {
     public func search(_ filter: SearchFilter, limit: Int = 20, after: Int64? = nil) throws -> SearchPage {
         let query = try query(filter)
         let limit = pageLimit(limit)
-        var remaining = PageLimit(items: limit)
+        var remaining = PageCapacity(items: limit)
         var ids: [Int64] = []
         var next: Int64?
         var last: Int64?
@@ -61,7 +61,7 @@ extension StoreReader {
             ) { $0.int64(0) }
             for id in found { scores[id]? += score }
         }
-        var remaining = PageLimit(items: pageLimit(limit))
+        var remaining = PageCapacity(items: pageLimit(limit))
         let ids = scores.sorted { ($0.value, $0.key) > ($1.value, $1.key) }.map(\.key).prefix { remaining.take(sizes[$0] ?? 0) }
         return SearchPage(hits: try hits(Array(ids), query), next: nil, behind: try StoreCounters(on: db).unindexed)
     }
@@ -73,7 +73,7 @@ extension StoreReader {
     /// - Throws: `.badRequest` for a term without words.
     public func searchedIDs(_ filter: SearchFilter, after: Int64? = nil) throws -> Page<Int64> {
         let query = try query(filter)
-        var remaining = PageLimit(items: HexSet.pageLimit)
+        var remaining = PageCapacity(items: HexSet.pageLimit)
         var page = Page<Int64>(items: [], next: nil)
         var last: Int64?
         let statement = try matches(query.expression, before: after ?? .max)
@@ -140,7 +140,7 @@ extension StoreReader {
                 case .words(let text, let isPrefix):
                     let sequence = try WordSequence(text, isPrefix: isPrefix, words)
                     let senders = named.filter { $0.names.contains { sequence.range(in: $0) != nil } }.prefix(Self.maxPeers).map(\.row)
-                    return .words(sequence, senders: senders, address: text.contains("://") ? AddressIdentity.of(text) : nil)
+                    return .words(sequence, senders: senders, address: text.contains("://") ? NormalizedLinkAddress.of(text) : nil)
                 case .host(let host): return .host(Array(host.utf8))
                 case .color(let color): return .color(Array(color.utf8))
                 case .service(let service): return .service(Array(service.utf8))

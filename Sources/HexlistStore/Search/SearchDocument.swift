@@ -46,7 +46,7 @@ struct SearchDocument {
             if !links.isEmpty { links += SearchKey.gap }
             links += FoldedText(text).bytes
         }
-        keys += SearchKey.address(AddressIdentity.of(url))
+        keys += SearchKey.address(NormalizedLinkAddress.of(url))
         for tag in annotations.tags { addOnce(.tag, SearchKey.folded(tag: tag)) }
         if !service.isEmpty, !service.elementsEqual(Service.unknown.rawValue.utf8) { addOnce(.service, service) }
         guard let host = LinkTarget.hostForSearch(of: url) else { return }
@@ -96,7 +96,7 @@ enum SearchKey {
         return key
     }
 
-    /// Returns the key of an `AddressIdentity`, which is a 64-bit hash (FNV-1a). Because of collisions, the caller has to compare the
+    /// Returns the key of an `NormalizedLinkAddress`, which is a 64-bit hash (FNV-1a). Because of collisions, the caller has to compare the
     /// identities of matches.
     static func address(_ identity: [UInt8]) -> [UInt8] {
         let hash = identity.reduce(0xCBF2_9CE4_8422_2325 as UInt64) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }

@@ -1,7 +1,7 @@
 internal import HexlistJSON
 internal import HexlistModel
 
-/// A search whose texts are split into words by the tokenizer. It creates the FTS5 query for hexes, and has the conditions that `LinkCheck`
+/// A search whose texts are split into words by the tokenizer. It creates the FTS5 query for hexes, and has the conditions that `LinkMatcher`
 /// applies to single links. The user's input is converted to words and keys, and is never inserted into a query verbatim.
 struct SearchQuery {
     /// Conditions of a search. At least one must be true or, if the clause is excluded, none.
@@ -13,7 +13,7 @@ struct SearchQuery {
     enum Condition {
         /// - Parameters:
         ///   - senders: rows of the peers whose name or alias has the words.
-        ///   - address: the `AddressIdentity` of a text that is an address.
+        ///   - address: the `NormalizedLinkAddress` of a text that is an address.
         case words(WordSequence, senders: [Int64], address: [UInt8]?)
         case host([UInt8])
         case color([UInt8])
@@ -109,22 +109,22 @@ struct SearchQuery {
     /// Returns an excerpt of the text of a hex that has the most words of the query; of several, the first.
     func match(in content: HexContent) -> SearchMatch? {
         let about = content.annotations(content.extra)
-        var texts = [MatchText(.description, nil, content.withBytes(of: content.hexDescription) { Array($0) })]
-        texts += [MatchText(.note, nil, about.note), MatchText(.tags, nil, about.tags.joined(separator: ", "))]
+        var texts = [SearchedText(.description, nil, content.withBytes(of: content.hexDescription) { Array($0) })]
+        texts += [SearchedText(.note, nil, about.note), SearchedText(.tags, nil, about.tags.joined(separator: ", "))]
         let links = content.links.enumerated()
-        texts += links.map { MatchText(.linkDescription, $0, content.withBytes(of: $1.linkDescription) { Array($0) }) }
-        texts += links.map { MatchText(.url, $0, content.withBytes(of: $1.url) { Array($0) }) }
+        texts += links.map { SearchedText(.linkDescription, $0, content.withBytes(of: $1.linkDescription) { Array($0) }) }
+        texts += links.map { SearchedText(.url, $0, content.withBytes(of: $1.url) { Array($0) }) }
         for (position, link) in links where !link.extra.isEmpty {
             let annotations = content.annotations(link.extra)
-            texts.append(MatchText(.note, position, annotations.note))
-            texts.append(MatchText(.tags, position, annotations.tags.joined(separator: ", ")))
+            texts.append(SearchedText(.note, position, annotations.note))
+            texts.append(SearchedText(.tags, position, annotations.tags.joined(separator: ", ")))
         }
-        texts.append(MatchText(.sender, nil, content.withBytes(of: content.senderName) { Array($0) }))
+        texts.append(SearchedText(.sender, nil, content.withBytes(of: content.senderName) { Array($0) }))
         return match(in: texts)
     }
 
     /// Returns an excerpt of the text that has the most words of the query, or else of a URL with a wanted host.
-    func match(in texts: [MatchText]) -> SearchMatch? {
+    func match(in texts: [SearchedText]) -> SearchMatch? {
         let sequences = wanted.map(\.sequence)
         var best: (count: Int, match: SearchMatch)?
         for text in texts where !text.bytes.isEmpty && best?.count ?? 0 < sequences.count {
@@ -147,7 +147,7 @@ struct SearchQuery {
 }
 
 /// A text in which `SearchQuery.match` looks for words.
-struct MatchText {
+struct SearchedText {
     var field: SearchMatch.Field
     /// The position of the link that has the text; `nil` for a text of the hex.
     var link: Int?

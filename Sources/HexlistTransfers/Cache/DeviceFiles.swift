@@ -30,7 +30,7 @@ public struct DeviceFiles: Sendable {
     ///   - now: milliseconds since 1970.
     /// - Returns: whether the hex was stored.
     public func finish(
-        _ rows: [ArrivalRow], as hex: IncomingHex, from sender: Sender, at now: Int64, policy: ReceivePolicy, quotas: HeldQuotas
+        _ rows: [ArrivalRow], as hex: IncomingHex, from sender: Sender, at now: Int64, policy: StrangerHexPolicy, quotas: HeldQuotas
     ) throws -> Bool {
         guard let session = rows.first?.session else { return false }
         // The disk reserve was already checked, before the files were accepted.

@@ -31,11 +31,11 @@ public struct FileCache: Sendable {
 
     /// Deletes files of the cache that are not open.
     /// - Parameter seconds: only files that were unused for this time are deleted; `nil` to delete all.
-    public func clear(olderThan seconds: Int64?) async throws -> CacheCleared {
+    public func clear(olderThan seconds: Int64?) async throws -> CacheClearResult {
         let before = seconds.map { transfers.clocks.milliseconds &- $0 &* 1_000 } ?? .max
         let cleared = try await transfers.onFileThread { [pool] in try pool.clear(usedBefore: before) }
         transfers.node.notifyWatchers()
-        return CacheCleared(removed: cleared.removed, bytes: cleared.bytes, inUse: cleared.inUse)
+        return CacheClearResult(removed: cleared.removed, bytes: cleared.bytes, inUse: cleared.inUse)
     }
 
     /// Turns files of the cache into kept files, which stay until their hexes are deleted.
@@ -68,7 +68,8 @@ public struct FileCache: Sendable {
             let page = try await store.read { [before] in try $0.pooledPage(before: before, limit: 1_000) }
             for file in page.items {
                 let path = pool.path(of: file)
-                for (index, name) in names.enumerated() where PeerText.areEqual(file.name, name) || PeerText.areEqual(path, name) {
+                for (index, name) in names.enumerated()
+                where PeerTextComparison.areEqual(file.name, name) || PeerTextComparison.areEqual(path, name) {
                     found[index].append(file)
                 }
             }

@@ -88,9 +88,9 @@ final class FilePool: Sendable {
     ///   - storing: stores the hex with these files. Returns the id of the hex; `nil` if the hex was refused.
     /// - Returns: the id of the hex; `nil` if it was refused, in which case the files are deleted.
     /// - Throws: an error if a file cannot be moved or the store fails. A later call with the same files may succeed.
-    func adopt(_ arrived: [ArrivedFile], from folder: ArrivalFolder, storing: ([KeptArrival]) throws -> Int64?) throws -> Int64? {
+    func adopt(_ arrived: [ArrivedFile], from folder: ArrivalFolder, storing: ([ArrivalInPool]) throws -> Int64?) throws -> Int64? {
         let hex = try changeLock.withLock { _ in
-            var files: [[UInt8]: KeptArrival] = [:]
+            var files: [[UInt8]: ArrivalInPool] = [:]
             for file in arrived where files[file.sha256] == nil { files[file.sha256] = try adopt(file, from: folder) }
             if !files.isEmpty { keepingChanged() }
             return try storing(Array(files.values))
@@ -110,16 +110,16 @@ final class FilePool: Sendable {
     }
 
     /// Moves an arrived file to the kept files, unless the pool already has the file, or an earlier attempt has moved it.
-    private func adopt(_ file: ArrivedFile, from folder: ArrivalFolder) throws -> KeptArrival {
+    private func adopt(_ file: ArrivedFile, from folder: ArrivalFolder) throws -> ArrivalInPool {
         if let known = try store.readSync({ try $0.pooled([file.sha256]) }).first, content(of: known) != nil {
-            return KeptArrival(sha256: file.sha256, name: known.name, size: known.size, identity: nil)
+            return ArrivalInPool(sha256: file.sha256, name: known.name, size: known.size, identity: nil)
         }
         let name = Self.name(of: file)
         if kept.open(file.sha256, name: name) == nil {
             try kept.add(file.sha256, name: name, moving: folder.path(of: file.session, name: file.file))
         }
         guard let moved = kept.open(file.sha256, name: name), moved.size == file.size else { throw FileFault.notFound }
-        return KeptArrival(sha256: file.sha256, name: name, size: file.size, identity: moved.identity.description)
+        return ArrivalInPool(sha256: file.sha256, name: name, size: file.size, identity: moved.identity.description)
     }
 
     /// Records that kept files may exist, so that deleting hexes needs a cleanup.
@@ -147,7 +147,7 @@ final class FilePool: Sendable {
 
     /// Deletes files of the cache that are not open.
     /// - Parameters:
-    ///   - days: only files that were unused for this number of days are deleted, counted by the store's `LivedClock`; `nil` for any time.
+    ///   - days: only files that were unused for this number of days are deleted, counted by the store's `StoreOpenTimeClock`; `nil` for any time.
     ///   - before: only files that were last used before this time are deleted, in milliseconds since 1970.
     func clear(unusedFor days: Int? = nil, usedBefore before: Int64 = .max) throws -> (removed: Int, bytes: Int64, inUse: Int) {
         try changeLock.withLock { _ in

@@ -20,7 +20,7 @@ public struct GuestFiles: Sendable {
     /// - Returns: the id of the hex; `nil` if it was refused permanently, in which case the files are deleted.
     /// - Throws: `HexlistError` `storageFull`; errors of the store and of the files. The hex can be stored by a later call.
     public func receive(
-        _ files: [ArrivedFile], as hex: IncomingHex, from sender: Sender, at now: Int64, policy: ReceivePolicy, quotas: HeldQuotas,
+        _ files: [ArrivedFile], as hex: IncomingHex, from sender: Sender, at now: Int64, policy: StrangerHexPolicy, quotas: HeldQuotas,
         diskReserve: Int64
     ) throws -> Int64? {
         try pool.adopt(files, from: folder) { kept in

@@ -52,7 +52,7 @@ struct AutomaticFetch: Sendable {
     /// Returns a row for each file of the hex that its sender offers. Files that are already being fetched, or exist at the destination,
     /// are left out.
     /// - Returns: the rows, and the folders to create in the download folder.
-    private func wanted(_ id: Int64, _ target: PeerFetchTarget) throws -> (rows: [TransferRow], folders: [[String]]) {
+    private func wanted(_ id: Int64, _ target: AutomaticFetchDestination) throws -> (rows: [TransferRow], folders: [[String]]) {
         guard let hex = try store.readSync({ try $0.hex(id) }) else { return ([], []) }
         var plan = FetchPlan(own: own)
         plan.addAll(of: hex.content)
@@ -93,9 +93,9 @@ struct AutomaticFetch: Sendable {
     /// - Throws: `HexlistError` if the download folder itself cannot be created. The hex is then examined again later.
     private func makeFolders(_ folders: [[String]], in downloads: String) throws -> Bool {
         _ = mkdir(downloads, 0o755)
-        try DestinationFolder.make([], in: downloads, mask: Self.mask)
+        try FolderCreator.make([], in: downloads, mask: Self.mask)
         do {
-            try DestinationFolder.make(folders, in: downloads, mask: Self.mask)
+            try FolderCreator.make(folders, in: downloads, mask: Self.mask)
             return true
         } catch is HexlistError {
             return false

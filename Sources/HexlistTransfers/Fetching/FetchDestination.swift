@@ -31,7 +31,7 @@ enum FetchDestination: Equatable {
 }
 
 /// Creates folders for fetched files.
-enum DestinationFolder {
+enum FolderCreator {
     /// Creates folders inside an existing folder.
     /// - Throws: `HexlistError` `badRequest` if a path that exists is a symbolic link or not a folder.
     static func make(_ folders: [[String]], in base: String, mask: Int) throws {

@@ -288,7 +288,7 @@ final class FileFetching {
     }
 
     /// Handles a file that is complete but does not have its final name. The slot of its attempt is released, to be used for another file.
-    private func isWhole(_ run: any FetchAttempt, _ file: WholeFile, _ free: FileClientConnection?, _ host: isolated FileTransfers) {
+    private func isWhole(_ run: any FetchAttempt, _ file: VerifiedPartFile, _ free: FileClientConnection?, _ host: isolated FileTransfers) {
         if let free { host.connections.keep(free, to: run.row.peer) }
         leaveConnection(run, host)
         guard runs[run.run] === run else { return run.stop(discarding: true) }

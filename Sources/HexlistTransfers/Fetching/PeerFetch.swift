@@ -39,9 +39,9 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
     private let ended: (PeerFetch, FetchResult, FileClientConnection?) -> Void
     private let progressed: (PeerFetch) -> Void
     /// Called with the content of a small file, which is to be written. The result of writing it is passed to `written`.
-    private let arrived: (PeerFetch, WholeFile.Content) -> Void
+    private let arrived: (PeerFetch, VerifiedPartFile.Content) -> Void
     /// Called with a complete file, which is to be renamed. Has the connection if it can be used again.
-    private let whole: (PeerFetch, WholeFile, FileClientConnection?) -> Void
+    private let whole: (PeerFetch, VerifiedPartFile, FileClientConnection?) -> Void
     private var phase = Phase.preparing
     private var part: PartFile?
     private var connection: FileClientConnection?
@@ -63,12 +63,12 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
     /// `nil` for a larger file.
     private var small: ByteBuffer?
     /// The complete file, until it has its final name.
-    private var wholeFile: WholeFile?
+    private var wholeFile: VerifiedPartFile?
 
     init(
         _ run: TransferAttemptID, _ row: TransferRow, _ link: FileLink, sharesConnection: Bool, with dependencies: FetchDependencies,
-        progressed: @escaping (PeerFetch) -> Void, arrived: @escaping (PeerFetch, WholeFile.Content) -> Void,
-        whole: @escaping (PeerFetch, WholeFile, FileClientConnection?) -> Void,
+        progressed: @escaping (PeerFetch) -> Void, arrived: @escaping (PeerFetch, VerifiedPartFile.Content) -> Void,
+        whole: @escaping (PeerFetch, VerifiedPartFile, FileClientConnection?) -> Void,
         ended: @escaping (PeerFetch, FetchResult, FileClientConnection?) -> Void
     ) {
         self.run = run
@@ -236,11 +236,11 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
             return end(FetchResult(of: FileFault.partLost))
         }
         isWriting = true
-        arrived(self, WholeFile.Content(folder: row.folder, specification: specification, bytes: Array(all.readableBytesView)))
+        arrived(self, VerifiedPartFile.Content(folder: row.folder, specification: specification, bytes: Array(all.readableBytesView)))
     }
 
     /// Handles the result of writing a small file.
-    func written(_ result: Result<WholeFile, any Error>) {
+    func written(_ result: Result<VerifiedPartFile, any Error>) {
         worked(result) { file in
             self.row.bytes = file.specification.size
             self.phase = .whole
@@ -407,7 +407,7 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
     /// Cleans up after work that was completed after the end of the attempt.
     private func cleanUp<Value>(_ result: Result<Value, any Error>) {
         adopt(result)
-        if case .success(let value) = result, let file = value as? WholeFile { discard(file) }
+        if case .success(let value) = result, let file = value as? VerifiedPartFile { discard(file) }
         leavePart()
     }
 
@@ -419,7 +419,7 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
     }
 
     /// Deletes a complete file that does not have its final name.
-    private func discard(_ file: WholeFile) {
+    private func discard(_ file: VerifiedPartFile) {
         let folder = row.folder
         _ = dependencies.threads.run(on: dependencies.eventLoop) { PartFile.discard(folder: folder, specification: file.specification) }
     }

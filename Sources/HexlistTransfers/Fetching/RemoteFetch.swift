@@ -28,25 +28,25 @@ final class RemoteFetch: FetchAttempt, @unchecked Sendable {
     private(set) var row: TransferRow
     var arrivedBytes: Int64 { row.bytes }
     private let link: RemoteLink
-    private let remotes: any ContentServices
+    private let remotes: any RemoteServices
     private let dependencies: FetchDependencies
     private let progressed: (RemoteFetch) -> Void
     /// Called with a complete file, which is to be renamed.
-    private let whole: (RemoteFetch, WholeFile) -> Void
+    private let whole: (RemoteFetch, VerifiedPartFile) -> Void
     /// Called once with the result of the attempt, unless it is stopped.
     private let ended: (RemoteFetch, FetchResult) -> Void
     private var phase = Phase.preparing
     private var part: PartFile?
-    private var wholeFile: WholeFile?
+    private var wholeFile: VerifiedPartFile?
     /// The request to rclone. Its result is passed to `copied`.
     private(set) var copying: Task<Void, Never>?
     private var progressTimer: RepeatedTask?
     private var isReadingProgress = false
 
     init(
-        _ run: TransferAttemptID, _ row: TransferRow, _ link: RemoteLink, of remotes: any ContentServices,
+        _ run: TransferAttemptID, _ row: TransferRow, _ link: RemoteLink, of remotes: any RemoteServices,
         with dependencies: FetchDependencies,
-        progressed: @escaping (RemoteFetch) -> Void, whole: @escaping (RemoteFetch, WholeFile) -> Void,
+        progressed: @escaping (RemoteFetch) -> Void, whole: @escaping (RemoteFetch, VerifiedPartFile) -> Void,
         ended: @escaping (RemoteFetch, FetchResult) -> Void
     ) {
         self.run = run
@@ -194,7 +194,7 @@ final class RemoteFetch: FetchAttempt, @unchecked Sendable {
             case (.success(let value), .ended):
                 // The attempt has ended while the work was running.
                 if let opened = value as? Opened, case .part(let part) = opened { self.part = part }
-                if let file = value as? WholeFile { self.wholeFile = file }
+                if let file = value as? VerifiedPartFile { self.wholeFile = file }
                 self.leavePart()
             case (.failure, .ended): break
             case (.success(let value), _): then(value)

@@ -88,7 +88,7 @@ struct LocalCopies: Sendable {
     private func isSame(_ path: String, _ row: TransferRow) -> Bool {
         var status = stat()
         guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG, Int64(status.st_size) == row.bytes else { return false }
-        return PeerText.areEqual(row.fileInode, "\(status.st_dev) \(status.st_ino)")
+        return PeerTextComparison.areEqual(row.fileInode, "\(status.st_dev) \(status.st_ino)")
     }
 
     /// Replaces links by links to the offers of this machine.

@@ -16,7 +16,7 @@ public protocol ContentService: Sendable {
     ///   - after: the `next` of the previous page, in the same order; `nil` for the first page.
     ///   - limit: maximum number of entries, 1 to `LocalAPI.pageLimit`. A page with fewer entries is not necessarily the last one.
     /// - Throws: `HexlistError`: `notFound`; `badRequest` for the path of a file; `gone` if the service cannot be used now.
-    func page(of path: SharePath, by order: FileOrder, after: String?, limit: Int) async throws -> FilePage
+    func page(of path: SharePath, by order: FolderSortOrder, after: String?, limit: Int) async throws -> FilePage
 
     /// Returns the metadata of one file or folder, in the form of an entry. The name of the top folder is empty.
     /// - Throws: the same errors as `page`.
@@ -24,7 +24,7 @@ public protocol ContentService: Sendable {
 
     /// Creates links to files and folders, several at the same time. `each` is called exactly once for each path, in any order, unless the
     /// task is cancelled.
-    func links(to paths: [SharePath], _ wish: LinkRequestKind, each: @escaping @Sendable (LinkReply) -> Void) async throws
+    func links(to paths: [SharePath], _ wish: LinkOptions, each: @escaping @Sendable (ServiceLinkResult) -> Void) async throws
 
     /// Returns the source of a file, for its transfer.
     /// - Throws: `notSupported` if files of this service cannot be fetched.
@@ -39,7 +39,7 @@ extension ContentService {
 }
 
 /// The options for creating or revoking links.
-public struct LinkRequestKind: Sendable {
+public struct LinkOptions: Sendable {
     /// Seconds after which the links expire; `nil` for the service's default.
     public var expire: Double?
     /// Whether to revoke links instead of creating them.
@@ -60,7 +60,7 @@ public enum FetchSource: Sendable {
 }
 
 /// The services that are implemented outside the node: the rclone remotes.
-public protocol ContentServices: Sendable {
+public protocol RemoteServices: Sendable {
     /// Returns all remotes. Usually from memory, so it may be called for each request.
     func all() async throws -> [any ContentService]
 

@@ -9,7 +9,7 @@ struct OwnShares: ContentService {
 
     var view: ServiceView { ServiceView(name: LocalAPI.ownService, kind: .own) }
 
-    func page(of path: SharePath, by order: FileOrder, after: String?, limit: Int) async throws -> FilePage {
+    func page(of path: SharePath, by order: FolderSortOrder, after: String?, limit: Int) async throws -> FilePage {
         guard let share = path.names.first else { return try ShareList.page(await list(), by: order, after: after, limit: limit) }
         if let after, !FolderCursor.isCursor(after, order) { throw ShareList.noCursor }
         let row = try await row(share)
@@ -32,7 +32,7 @@ struct OwnShares: ContentService {
         }
     }
 
-    func links(to paths: [SharePath], _ wish: LinkRequestKind, each: @escaping @Sendable (LinkReply) -> Void) async throws {
+    func links(to paths: [SharePath], _ wish: LinkOptions, each: @escaping @Sendable (ServiceLinkResult) -> Void) async throws {
         try await ShareList.links(self, transfers.id, paths, wish, each)
     }
 

@@ -16,7 +16,7 @@ struct PeerShares: ContentService {
         view = ServiceView(name: peer.alias ?? peer.name, kind: .peer, uuid: uuid, obstacle: obstacle)
     }
 
-    func page(of path: SharePath, by order: FileOrder, after: String?, limit: Int) async throws -> FilePage {
+    func page(of path: SharePath, by order: FolderSortOrder, after: String?, limit: Int) async throws -> FilePage {
         guard let share = path.names.first else {
             return try ShareList.page(try await list(.shares, by: .name, after: nil), by: order, after: after, limit: limit)
         }
@@ -40,7 +40,7 @@ struct PeerShares: ContentService {
         return FileEntry(entry, named: path.names.last)
     }
 
-    func links(to paths: [SharePath], _ wish: LinkRequestKind, each: @escaping @Sendable (LinkReply) -> Void) async throws {
+    func links(to paths: [SharePath], _ wish: LinkOptions, each: @escaping @Sendable (ServiceLinkResult) -> Void) async throws {
         try await ShareList.links(self, peer, paths, wish, each)
     }
 
@@ -51,7 +51,7 @@ struct PeerShares: ContentService {
         return .peer(FileLink(peer: peer, target: .share(name: share, path: path.withoutFirst)))
     }
 
-    private func list(_ target: FileRequestTarget, by order: FileOrder, after: String?) async throws -> FolderListing {
+    private func list(_ target: FileRequestTarget, by order: FolderSortOrder, after: String?) async throws -> FolderListing {
         let bytes: [UInt8]
         do {
             bytes = try await transfers.list(peer, target)

@@ -18,19 +18,19 @@ public struct ServiceDirectory: Sendable {
     /// - Throws: `HexlistError`: `notFound`; `ambiguous` if several services have the name; `badRequest` if the peer is not trusted.
     public func named(_ name: String) async throws -> any ContentService {
         var found: [any ContentService] = []
-        if PeerText.areEqual(name, LocalAPI.ownService) { found.append(OwnShares(transfers: transfers)) }
+        if PeerTextComparison.areEqual(name, LocalAPI.ownService) { found.append(OwnShares(transfers: transfers)) }
         let remotes = try await transfers.remotes?.all() ?? []
-        found += remotes.filter { PeerText.areEqual($0.view.name, name) }
-        if found.isEmpty { found = remotes.filter { PeerText.areEqual(LocalAPI.remotePrefix + $0.view.name, name) } }
+        found += remotes.filter { PeerTextComparison.areEqual($0.view.name, name) }
+        if found.isEmpty { found = remotes.filter { PeerTextComparison.areEqual(LocalAPI.remotePrefix + $0.view.name, name) } }
         let peer: PeerView
         do {
             peer = try await transfers.node.peer(named: name)
         } catch let error as HexlistError where error.code == .notFound {
             if found.count == 1 { return found[0] }
-            let isSelf = PeerText.areEqual(name, await transfers.configuration.name)
+            let isSelf = PeerTextComparison.areEqual(name, await transfers.configuration.name)
             throw HexlistError(
                 .notFound, "There is no service \"\(TerminalText.clean(name, columns: 60))\".",
-                hint: isSelf ? "Your own shares are `shares:`." : AddressText(name)?.advice ?? "`hexlist services` lists them.")
+                hint: isSelf ? "Your own shares are `shares:`." : TypedNetworkAddress(name)?.advice ?? "`hexlist services` lists them.")
         }
         guard found.isEmpty else {
             let kinds = found.map { $0.view.kind.known == .own ? "this machine's shares" : "a remote of rclone" }

@@ -7,15 +7,15 @@ enum ShareList {
     static let noCursor = HexlistError(.badRequest, "`after` must be the `next` of a list in the same order.")
 
     /// Returns a page of a listing that is completely in memory.
-    static func page(_ list: FolderListing, by order: FileOrder, after: String?, limit: Int) throws(HexlistError) -> FilePage {
+    static func page(_ list: FolderListing, by order: FolderSortOrder, after: String?, limit: Int) throws(HexlistError) -> FilePage {
         if let after, !FolderCursor.isCursor(after, order) { throw noCursor }
         return FilePage(list.page(by: order, after: after, limit: limit))
     }
 
     /// Creates links to files that exist, four at a time.
     static func links(
-        _ service: some ContentService, _ peer: PeerID, _ paths: [SharePath], _ wish: LinkRequestKind,
-        _ each: @escaping @Sendable (LinkReply) -> Void
+        _ service: some ContentService, _ peer: PeerID, _ paths: [SharePath], _ wish: LinkOptions,
+        _ each: @escaping @Sendable (ServiceLinkResult) -> Void
     ) async throws {
         guard wish.expire == nil, !wish.revokes else {
             throw HexlistError(
@@ -32,9 +32,9 @@ enum ShareList {
                         }
                         let link = FileLink(peer: peer, target: .share(name: share, path: path.withoutFirst))
                         guard try await service.entry(at: path).kind.known != .folder else { throw ShareFault.isFolder(path, link) }
-                        each(LinkReply(path: path.description, url: link.description))
+                        each(ServiceLinkResult(path: path.description, url: link.description))
                     } catch let error as HexlistError {
-                        each(LinkReply(path: path.description, error: error))
+                        each(ServiceLinkResult(path: path.description, error: error))
                     }
                 }
             }

@@ -35,7 +35,7 @@ final class FileServing {
 
     func start(_ host: isolated FileTransfers) {
         host.transport.serveFiles(
-            for: FileHost(
+            for: FileConnectionHost(
                 mayServe: { [weak host] key in host?.assumeIsolated { $0.serving.mayServe(key, $0) } ?? false },
                 onServerConnection: { [weak host] connection in
                     guard let host else { return connection.abort() }
@@ -90,7 +90,7 @@ final class FileServing {
     private func serves(_ connection: FileServerConnection, _ host: isolated FileTransfers) {
         connections[ObjectIdentifier(connection)] = connection
         host.logger.debug("files asked for", metadata: ["peer.id": "\(connection.peer.peerID)", "address": "\(connection.remoteAddress)"])
-        connection.serve(with: ServedConnection(host))
+        connection.serve(with: FileServingDelegate(host))
     }
 
     fileprivate func closed(_ connection: FileServerConnection) {
@@ -120,10 +120,10 @@ final class FileServing {
     fileprivate func received(_ requests: [FileRequest], on connection: FileServerConnection, _ host: isolated FileTransfers) {
         let key = ObjectIdentifier(connection)
         sharesInUse[key] = nil
-        guard host.node.isTrusted(connection.peer) else { return connection.answer(requests.map { _ in FileReply.notFound }) }
+        guard host.node.isTrusted(connection.peer) else { return connection.answer(requests.map { _ in FileAnswers.notFound }) }
         let peer = connection.peer.peerID
         let changes = shareChanges
-        let files = RequestedFiles(peer: peer, store: host.store, tagKey: tagKey) { [weak host] row in
+        let files = FileRequestResolver(peer: peer, store: host.store, tagKey: tagKey) { [weak host] row in
             host?.assumeIsolated { host in
                 if !row.isFetched { host.store.recordFetch(of: row.id, by: peer) }
                 host.node.record(.offerFetched, peer: peer, data: ["name": row.name, "bytes": "\(row.size)"])
@@ -151,7 +151,7 @@ final class FileServing {
     private struct List: Sendable {
         var reading: FolderPageReader
         var asked: Asked
-        var made: [RequestedFiles.Reply]
+        var made: [FileRequestResolver.Reply]
     }
 
     private func step(_ list: List, _ host: isolated FileTransfers) {
@@ -173,10 +173,10 @@ final class FileServing {
         if let next = lists.next(of: connection.peer.peerID, unfinished: isUnfinished ? list : nil) { step(next, host) }
     }
 
-    private func found(_ made: [RequestedFiles.Reply], _ asked: Asked, _ host: isolated FileTransfers) {
+    private func found(_ made: [FileRequestResolver.Reply], _ asked: Asked, _ host: isolated FileTransfers) {
         let connection = asked.connection
         // The trust may have ended while the files were being opened.
-        guard host.node.isTrusted(connection.peer) else { return connection.answer(made.map { _ in FileReply.notFound }) }
+        guard host.node.isTrusted(connection.peer) else { return connection.answer(made.map { _ in FileAnswers.notFound }) }
         // The shares may have changed since the store was read. The requests are then looked up again.
         guard shareChanges == asked.shareChanges || made.allSatisfy({ $0.share == nil }) else {
             return received(asked.requests, on: connection, host)
@@ -184,7 +184,7 @@ final class FileServing {
         answer(made, on: connection, host)
     }
 
-    private func answer(_ made: [RequestedFiles.Reply], on connection: FileServerConnection, _ host: isolated FileTransfers) {
+    private func answer(_ made: [FileRequestResolver.Reply], on connection: FileServerConnection, _ host: isolated FileTransfers) {
         let shares = made.compactMap(\.share)
         if !shares.isEmpty, connections[ObjectIdentifier(connection)] != nil { sharesInUse[ObjectIdentifier(connection)] = shares }
         for one in made {
@@ -225,11 +225,13 @@ final class FileServing {
 
 extension ShareRow {
     /// Whether both shares give access to the same files.
-    fileprivate func givesSameAccess(as other: ShareRow) -> Bool { PeerText.areEqual(path, other.path) && showsHidden == other.showsHidden }
+    fileprivate func givesSameAccess(as other: ShareRow) -> Bool {
+        PeerTextComparison.areEqual(path, other.path) && showsHidden == other.showsHidden
+    }
 }
 
 /// Passes the requests on one connection to `FileServing`.
-private final class ServedConnection: FileServerDelegate {
+private final class FileServingDelegate: FileServerDelegate {
     private weak var host: FileTransfers?
 
     init(_ host: FileTransfers) { self.host = host }

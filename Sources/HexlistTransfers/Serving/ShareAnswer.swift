@@ -4,7 +4,7 @@ import HexlistStore
 
 /// The answer to a request for a file or folder in a share. It is created on a file thread.
 enum ShareAnswer: Sendable {
-    case file(OfferedFileBody, mediaType: String?)
+    case file(FileBody, mediaType: String?)
     case list(FolderListing)
     /// A listing that has to be read, in steps.
     case folder(FolderPageReader)
@@ -33,7 +33,7 @@ enum ShareAnswer: Sendable {
         case .content:
             switch try root.open(path) {
             case .folder(let folder): self = .folder(try folder.reading())
-            case .file(let file): self = .file(OfferedFileBody(file), mediaType: path.names.last.flatMap(MediaType.of))
+            case .file(let file): self = .file(FileBody(file), mediaType: path.names.last.flatMap(MediaType.of))
             }
         }
     }

@@ -153,9 +153,9 @@ public final class FileClientConnection: @unchecked Sendable {
     public func cancelResponse(to receiver: any FileClientDelegate) {
         eventLoop.preconditionInEventLoop()
         if let index = receivers.behind.firstIndex(where: { $0 === receiver }) {
-            receivers.behind[index] = DiscardedAnswer()
+            receivers.behind[index] = DiscardingDelegate()
         } else if receivers.first === receiver {
-            let thrown = DiscardedAnswer()
+            let thrown = DiscardingDelegate()
             receivers.first = thrown
             switch state {
             case .receiving(let left) where left > FileLimits.sharedBytes: abort()
@@ -288,7 +288,7 @@ public final class FileClientConnection: @unchecked Sendable {
 }
 
 /// A receiver that discards a cancelled response.
-private final class DiscardedAnswer: FileClientDelegate {
+private final class DiscardingDelegate: FileClientDelegate {
     func answered(_ head: FileAnswerHead, on connection: FileClientConnection) {
         if head.length > FileLimits.sharedBytes { connection.abort() }
     }

@@ -3,7 +3,7 @@ public import NIOCore
 import NIOHTTP1
 
 /// The callbacks that decide about connections for files, and receive them. Called on the transport's event loop.
-public struct FileHost: Sendable {
+public struct FileConnectionHost: Sendable {
     /// Whether the peer that proved this key may have another connection. If not, the connection is closed after its handshake.
     let mayServe: @Sendable (Fingerprint) -> Bool
     /// Receives a connection on which files are served. It has to call `serve(with:)`.
@@ -100,7 +100,7 @@ public enum FileLimits {
     /// Maximum bytes of the header of a request or response, and of one field of it.
     static let headBytes = 16 << 10
     static let headFields = 64
-    /// The default of `FileHost.firstHead`.
+    /// The default of `FileConnectionHost.firstHead`.
     public static let firstHead = TimeAmount.seconds(10)
     /// Maximum time without a request, or without progress of a response.
     static let idleTimeout = TimeAmount.seconds(60)

@@ -77,8 +77,8 @@ extension PeerTransport {
     public func send(
         _ request: DeviceRequest, to address: IPAddress, port: Int, expecting fingerprint: Fingerprint,
         then completion: @escaping (Result<DeviceResponse, DeviceRequestFault>) -> Void
-    ) -> DeviceCall {
-        let call = DeviceCall(request, expecting: fingerprint, state: state.value, completion)
+    ) -> OutgoingDeviceRequest {
+        let call = OutgoingDeviceRequest(request, expecting: fingerprint, state: state.value, completion)
         let identity = identity
         eventLoop.assumeIsolated().execute {
             guard let port = UInt16(exactly: port), let socket = address.socketAddress(port: port),

@@ -20,12 +20,12 @@ final class DeviceServer {
     let tls: DeviceTLS
     var admission = Admission(limits: DeviceServer.limits)
     let handshakes: HandshakeRateLimit
-    let received: (DeviceExchange) -> Void
+    let received: (IncomingDeviceRequest) -> Void
     /// Called with the address of a connection whose handshake failed, for example because the device has no certificate.
     let refused: (IPAddress) -> Void
 
     init(
-        state: TransportState, tls: DeviceTLS, received: @escaping (DeviceExchange) -> Void, refused: @escaping (IPAddress) -> Void
+        state: TransportState, tls: DeviceTLS, received: @escaping (IncomingDeviceRequest) -> Void, refused: @escaping (IPAddress) -> Void
     ) {
         self.state = state
         self.tls = tls

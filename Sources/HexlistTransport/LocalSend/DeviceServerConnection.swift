@@ -20,9 +20,9 @@ final class DeviceServerConnection: ChannelDuplexHandler {
     private let remoteAddress: IPAddress
     /// Closes the socket without the close_notify of TLS. With it, NIOSSL would read on until the device sends its own.
     let closeSocket: () -> Void
-    private var receive: ((DeviceExchange) -> Void)?
+    private var receive: ((IncomingDeviceRequest) -> Void)?
     private var context: ChannelHandlerContext?
-    private var exchange: DeviceExchange?
+    private var exchange: IncomingDeviceRequest?
     /// Parts of later requests that were received together with the current request. They are bounded by one read of the socket.
     private var queued = CircularBuffer<HTTPServerRequestPart>()
     /// Whether the answer was written. The next request is handled when the body has ended as well.
@@ -38,7 +38,7 @@ final class DeviceServerConnection: ChannelDuplexHandler {
     ///   - receive: called with each request.
     init(
         certificate: DeviceCertificate, remoteAddress: IPAddress, closeSocket: @escaping () -> Void,
-        _ receive: @escaping (DeviceExchange) -> Void
+        _ receive: @escaping (IncomingDeviceRequest) -> Void
     ) {
         self.certificate = certificate
         self.remoteAddress = remoteAddress
@@ -142,7 +142,7 @@ final class DeviceServerConnection: ChannelDuplexHandler {
     private func begin(_ head: HTTPRequestHead) {
         setTimer(Self.idleTimeout)
         isAnswerWritten = false
-        let exchange = DeviceExchange(head, certificate: certificate, remoteAddress: remoteAddress, connection: self)
+        let exchange = IncomingDeviceRequest(head, certificate: certificate, remoteAddress: remoteAddress, connection: self)
         self.exchange = exchange
         receive?(exchange)
     }
@@ -157,7 +157,7 @@ final class DeviceServerConnection: ChannelDuplexHandler {
 
     // MARK: Writing
 
-    func write(_ status: Int, _ json: [UInt8], of exchange: DeviceExchange) {
+    func write(_ status: Int, _ json: [UInt8], of exchange: IncomingDeviceRequest) {
         guard let context, self.exchange === exchange else { return }
         switch exchange.body {
         case .unclaimed, .streaming, .collecting: exchange.body = .discarding(Self.discardedBytes)

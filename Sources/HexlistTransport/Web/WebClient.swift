@@ -88,7 +88,9 @@ package final class WebClient: Sendable {
 
     /// Returns the addresses of a server. Only the system's resolver limits the time for it.
     /// - Throws: `WebFault.noAddress`; `.addressNotAllowed` if one of the addresses is not allowed.
-    package func addresses(of target: WebTarget, allowing isAllowed: @escaping @Sendable (IPAddress) -> Bool) async throws -> [IPAddress] {
+    package func addresses(of target: HTTPLinkTarget, allowing isAllowed: @escaping @Sendable (IPAddress) -> Bool) async throws
+        -> [IPAddress]
+    {
         if let address = IPAddress(target.host) {
             guard isAllowed(address) else { throw WebFault.addressNotAllowed }
             return [address]
@@ -109,7 +111,7 @@ package final class WebClient: Sendable {
 
     /// Sends a request (`send`) to the first of several addresses that can be reached.
     package func send<Reader: WebResponseReader>(
-        _ method: WebMethod, _ target: WebTarget, toOneOf addresses: [IPAddress], until deadline: NIODeadline, reader: Reader
+        _ method: WebMethod, _ target: HTTPLinkTarget, toOneOf addresses: [IPAddress], until deadline: NIODeadline, reader: Reader
     ) async throws -> Reader {
         for address in addresses.dropLast() {
             do {
@@ -139,7 +141,7 @@ package final class WebClient: Sendable {
     /// - Returns: the reader, after the end of the response.
     /// - Throws: `WebFault`.
     package func send<Reader: WebResponseReader>(
-        _ method: WebMethod, _ target: WebTarget, to address: IPAddress, until deadline: NIODeadline, reader: Reader
+        _ method: WebMethod, _ target: HTTPLinkTarget, to address: IPAddress, until deadline: NIODeadline, reader: Reader
     ) async throws -> Reader {
         guard let socket = address.socketAddress(port: target.port) else { throw WebFault.unreachable }
         let left = deadline - .now()
@@ -177,7 +179,7 @@ private final class WebExchange<Reader: WebResponseReader>: ChannelInboundHandle
     typealias OutboundOut = HTTPClientRequestPart
 
     private let method: WebMethod
-    private let target: WebTarget
+    private let target: HTTPLinkTarget
     private let deadline: NIODeadline
     private var reader: Reader
     /// The promise for the result; `nil` after the exchange has ended.
@@ -186,7 +188,7 @@ private final class WebExchange<Reader: WebResponseReader>: ChannelInboundHandle
     private var hasHead = false
 
     init(
-        _ method: WebMethod, _ target: WebTarget, _ reader: Reader, _ deadline: NIODeadline, _ promise: EventLoopPromise<Reader>
+        _ method: WebMethod, _ target: HTTPLinkTarget, _ reader: Reader, _ deadline: NIODeadline, _ promise: EventLoopPromise<Reader>
     ) {
         self.method = method
         self.target = target

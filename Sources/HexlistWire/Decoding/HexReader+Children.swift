@@ -114,7 +114,7 @@ extension HexReader {
         current = childIndex
         linkMark = links.count
         violationMark = violation
-        var hex = OpenHex()
+        var hex = PartialHex()
         let end = try members(json, at: start, open: open, dialect, into: &hex)
         childPositions[childIndex].children = hex.children.start
         children[childIndex].senderUUID = hex.senderUUID.slice

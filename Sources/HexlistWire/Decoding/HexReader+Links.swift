@@ -2,7 +2,7 @@ import HexlistJSON
 import HexlistModel
 
 /// The `links` member of a hex, in any of the accepted forms.
-struct LinksMember {
+struct LinksValue {
     enum Form {
         case absent
         case null
@@ -37,7 +37,7 @@ extension HexReader {
     /// - Returns: the position after the value.
     @inline(__always)
     mutating func links(
-        _ json: JSONScanner, at position: Int, open: Int, into member: inout LinksMember
+        _ json: JSONScanner, at position: Int, open: Int, into member: inout LinksValue
     ) throws(GrammarFault) -> Int {
         switch json.byte(position) {
         case UInt8(ascii: "["):
@@ -61,7 +61,7 @@ extension HexReader {
 
     /// Parses the string that is the value of `links` (rule T18). Called after all members of the hex were read, because a later `links`
     /// member would replace the string.
-    mutating func finishLinks(_ json: JSONScanner, _ member: LinksMember) {
+    mutating func finishLinks(_ json: JSONScanner, _ member: LinksValue) {
         guard member.start < member.end else { return }
         let mark = unknown.mark
         let repairMark = repairs.count
@@ -102,7 +102,7 @@ extension HexReader {
         }
     }
 
-    mutating func report(_ member: LinksMember) {
+    mutating func report(_ member: LinksValue) {
         switch member.form {
         case .absent, .null: report("T2", "links")
         case .array: break
@@ -209,7 +209,7 @@ extension HexReader {
         return end &+ 2
     }
 
-    private struct LinkMembers {
+    private struct PartialLink {
         var url = Text()
         var linkDescription = Text()
         var service = Text()
@@ -223,7 +223,7 @@ extension HexReader {
     private mutating func link(
         _ json: JSONScanner, at start: Int, open: Int, index: Int, path: PathName?
     ) throws(GrammarFault) -> Int {
-        var link = LinkMembers()
+        var link = PartialLink()
         let mark = unknown.mark
         var fileName: Int?
         var type: Int?

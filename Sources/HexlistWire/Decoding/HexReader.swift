@@ -151,14 +151,14 @@ struct HexReader {
 // MARK: - The hex
 
 /// The members of a hex while it is being read.
-struct OpenHex {
+struct PartialHex {
     var senderUUID = Text()
     var senderName = Text()
     var hexDescription = Text()
     var hexColor = Text()
-    var links = LinksMember()
+    var links = LinksValue()
     var children = ChildrenMember()
-    var older = OlderNames()
+    var older = AliasMembers()
     var extra = TextSlice.empty
 
     /// The bytes of the longest text of the hex. Texts of links and inner hexes are not included.
@@ -170,7 +170,7 @@ struct OpenHex {
 
 /// The members with names of older versions or of the local API. Each value is the index, among the unknown members, of the last member
 /// with this name.
-struct OlderNames {
+struct AliasMembers {
     var description: Int?
     var color: Int?
     var key: Int?
@@ -188,7 +188,7 @@ extension HexReader {
         _ json: JSONScanner, at start: Int, open: Int, dialect: HexMember.Dialect = .wire
     ) throws(GrammarFault) -> Int {
         clear()
-        var hex = OpenHex()
+        var hex = PartialHex()
         let end = try members(json, at: start, open: open, dialect, into: &hex)
         senderUUID = hex.senderUUID.slice
         senderName = hex.senderName.slice
@@ -203,7 +203,7 @@ extension HexReader {
     /// - Returns: the position after the `}`.
     @inline(__always)
     mutating func members(
-        _ json: JSONScanner, at start: Int, open: Int, _ dialect: HexMember.Dialect, into hex: inout OpenHex
+        _ json: JSONScanner, at start: Int, open: Int, _ dialect: HexMember.Dialect, into hex: inout PartialHex
     ) throws(GrammarFault) -> Int {
         let repairMark = repairs.count
         let mark = unknown.mark
@@ -260,7 +260,7 @@ extension HexReader {
     }
 
     private mutating func take(
-        _ older: OlderNames, _ json: JSONScanner, _ open: Int, _ hexDescription: inout Text, _ hexColor: inout Text
+        _ older: AliasMembers, _ json: JSONScanner, _ open: Int, _ hexDescription: inout Text, _ hexColor: inout Text
     ) {
         if hexDescription.isMissing { _ = takeOlder(older.description, json, open, into: &hexDescription) }
         if hexColor.isMissing { _ = takeOlder(older.color, json, open, into: &hexColor) }
@@ -275,7 +275,7 @@ extension HexReader {
     }
 
     @inline(never)
-    private mutating func noteLongText(_ hex: OpenHex) {
+    private mutating func noteLongText(_ hex: PartialHex) {
         guard violation == nil else { return }
         let texts = [
             (hex.senderUUID, "senderUUID"), (hex.senderName, "senderName"), (hex.hexDescription, "hexDescription"),

@@ -10,7 +10,7 @@ enum WrapperMember {
     case unknown
 
     @inline(__always)
-    init(_ name: NameBytes) {
+    init(_ name: MemberNameBytes) {
         switch name.count {
         case 5: self = name.equals("links") ? .links : .unknown
         case 7: self = name.equals("message") ? .message : name.equals("version") ? .version : .unknown
@@ -46,7 +46,7 @@ enum HexMember {
     }
 
     @inline(__always)
-    init(_ name: NameBytes, _ dialect: Dialect) {
+    init(_ name: MemberNameBytes, _ dialect: Dialect) {
         switch name.count {
         case 5 where name.equals("links"): self = .links
         case 8 where name.equals("hexColor"): self = .hexColor
@@ -58,7 +58,7 @@ enum HexMember {
         }
     }
 
-    private static func other(_ name: NameBytes, _ dialect: Dialect) -> HexMember {
+    private static func other(_ name: MemberNameBytes, _ dialect: Dialect) -> HexMember {
         switch dialect {
         case .wire: .unknown
         case .package: name.count == 11 && name.equals("packageUUID") ? .packageUUID : .unknown
@@ -81,7 +81,7 @@ enum LinkMember {
     case unknown
 
     @inline(__always)
-    init(_ name: NameBytes) {
+    init(_ name: MemberNameBytes) {
         switch name.count {
         case 3: self = name.equals("url") ? .url : .unknown
         case 4: self = name.equals("type") ? .type : .unknown

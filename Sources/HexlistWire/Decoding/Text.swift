@@ -165,20 +165,20 @@ struct TextReader {
 extension JSONScanner {
     /// Calls `body` with the name of a member. If the name has escapes, it is first unescaped into `scratch`.
     @inline(__always)
-    func withName<Result>(_ start: Int, _ token: StringToken, _ scratch: inout [UInt8], _ body: (NameBytes) -> Result) -> Result {
-        guard token.hasEscapes else { return body(NameBytes(start: base + start, count: token.end &- start)) }
+    func withName<Result>(_ start: Int, _ token: StringToken, _ scratch: inout [UInt8], _ body: (MemberNameBytes) -> Result) -> Result {
+        guard token.hasEscapes else { return body(MemberNameBytes(start: base + start, count: token.end &- start)) }
         return withEscapedName(start, token, &scratch, body)
     }
 
     @inline(never)
     private func withEscapedName<Result>(
-        _ start: Int, _ token: StringToken, _ scratch: inout [UInt8], _ body: (NameBytes) -> Result
+        _ start: Int, _ token: StringToken, _ scratch: inout [UInt8], _ body: (MemberNameBytes) -> Result
     ) -> Result {
         scratch.removeAll(keepingCapacity: true)
         // An escaped byte takes at most six bytes, and known names have at most 16 bytes. A longer text is therefore no known name.
         if token.end &- start <= 6 * 16 { appendName(start, token.end, to: &scratch) }
         return scratch.withUnsafeBytes { bytes in
-            body(NameBytes(start: bytes.baseAddress ?? UnsafeRawPointer(base), count: bytes.count))
+            body(MemberNameBytes(start: bytes.baseAddress ?? UnsafeRawPointer(base), count: bytes.count))
         }
     }
 }

@@ -127,7 +127,7 @@ public enum HexEncoder {
             let base = frame.baseAddress
         else { return false }
         func isThere(_ text: StaticString, before end: Int) -> Bool {
-            NameBytes(start: base + end - text.utf8CodeUnitCount, count: text.utf8CodeUnitCount).equals(text)
+            MemberNameBytes(start: base + end - text.utf8CodeUnitCount, count: text.utf8CodeUnitCount).equals(text)
         }
         let (beforeURL, beforeDescription, beforeService): (StaticString, StaticString, StaticString) = (
             #"{"url":""#, #"","linkDescription":""#, #"","service":""#
@@ -160,11 +160,11 @@ public enum HexEncoder {
     }
 
     private static func appendExtra(
-        _ extra: TextSlice, of hex: HexContent, level: Int, to json: inout JSONWriter, isKept: (NameBytes) -> Bool
+        _ extra: TextSlice, of hex: HexContent, level: Int, to json: inout JSONWriter, isKept: (MemberNameBytes) -> Bool
     ) {
         guard !extra.isEmpty else { return }
         hex.withBytes(of: extra) { bytes in
-            KeptMembers.forEach(in: bytes, level: level) { name, member in
+            UnknownMemberIterator.forEach(in: bytes, level: level) { name, member in
                 guard isKept(name) else { return }
                 json.raw(",")
                 json.raw(member)
@@ -174,13 +174,13 @@ public enum HexEncoder {
 }
 
 /// Iterates over the members of a JSON object that was kept unchanged, such as `{"a":1}`.
-enum KeptMembers {
+enum UnknownMemberIterator {
     /// Calls `body` for each member of the object.
     /// - Parameters:
     ///   - level: the number of open containers around a member's value.
     ///   - body: called with each name, and with the bytes from the quote before the name to the end of the value. Members that would
     ///     exceed the nesting limit are skipped, and so is everything after a syntax error.
-    static func forEach(in object: UnsafeRawBufferPointer, level: Int, _ body: (NameBytes, UnsafeRawBufferPointer) -> Void) {
+    static func forEach(in object: UnsafeRawBufferPointer, level: Int, _ body: (MemberNameBytes, UnsafeRawBufferPointer) -> Void) {
         object.withMemoryRebound(to: UInt8.self) { buffer in
             guard let base = buffer.baseAddress, base[0] == UInt8(ascii: "{") else { return }
             let json = JSONScanner(base: base, end: buffer.count)

@@ -27,8 +27,8 @@ final class BrowserHost: Sendable {
     }
 
     private let client: HexlistClient
-    private let input = NativeInput()
-    private let output = NativeOutput()
+    private let input = NativeMessageReader()
+    private let output = NativeMessageWriter()
     private let state = Mutex(State())
     /// Signals that the unread count may have changed.
     private let unreadChanges: AsyncStream<Void>
@@ -124,7 +124,7 @@ final class BrowserHost: Sendable {
             return changed
         case .unread:
             let status = try await client.status()
-            return BrowserCounts(unread: status.unread, name: TerminalText.clean(status.name, columns: 64))
+            return BrowserStatusReply(unread: status.unread, name: TerminalText.clean(status.name, columns: 64))
         }
     }
 
@@ -192,7 +192,7 @@ final class BrowserHost: Sendable {
                 defer { (state.isAway, state.unread) = (true, nil) }
                 return !state.isAway
             }
-            if isNew { self.send(.event("daemon", BrowserFault(error: error))) }
+            if isNew { self.send(.event("daemon", BrowserErrorJSON(error: error))) }
         }
     }
 

@@ -20,7 +20,7 @@ enum BrowserMessage {
                 json.named("reply") { value.write(to: &$0) }
             case .error(let id, let error):
                 json.member("id", id)
-                json.member("error", BrowserFault(error: error))
+                json.member("error", BrowserErrorJSON(error: error))
             case .event(let name, let value):
                 json.member("event", name)
                 json.named(name) { value.write(to: &$0) }
@@ -32,7 +32,7 @@ enum BrowserMessage {
 }
 
 /// An error in the form `{"code","message","hint"?}`, as in the local API. Texts are cleaned and cut.
-struct BrowserFault: JSONEncodable {
+struct BrowserErrorJSON: JSONEncodable {
     let error: HexlistError
 
     func write(to json: inout JSONWriter) {
@@ -209,7 +209,7 @@ enum BrowserItem: JSONEncodable {
     }
 
     /// Appends the entries of hexes. Recursive, at most `ProtocolLimits.levels` deep.
-    private static func add(_ hexes: [ChildJSON], level: Int, to items: inout [BrowserItem]) {
+    private static func add(_ hexes: [InnerHexJSON], level: Int, to items: inout [BrowserItem]) {
         for hex in hexes {
             items.append(.hex(level: level, title: hex.description.isEmpty ? hex.subject ?? "" : hex.description))
             items += hex.links.map { link(level: level, $0) }
@@ -242,7 +242,7 @@ struct BrowserRows: JSONEncodable {
     func write(to json: inout JSONWriter) { json.object { $0.member("rows", rows) } }
 }
 
-struct BrowserCounts: JSONEncodable {
+struct BrowserStatusReply: JSONEncodable {
     var unread: Int
     var name: String
 

@@ -120,7 +120,7 @@ struct BrowserHex: Equatable {
             let object = try JSONObject(json, allowing: ["url", "title"])
             url = try object.value("url")
             title = try object.optional("title") ?? ""
-            guard LinkForm(url) == .link else { throw JSONFault("`url`: a link with a scheme is expected") }
+            guard LinkTextKind(url) == .link else { throw JSONFault("`url`: a link with a scheme is expected") }
         }
     }
 

@@ -48,7 +48,7 @@ struct NativeMessageDecoder {
 }
 
 /// Reads messages from standard input on its own thread, because a read blocks until the next message.
-final class NativeInput: Sendable {
+final class NativeMessageReader: Sendable {
     private struct State {
         var decoder = NativeMessageDecoder()
         var ready: ArraySlice<[UInt8]> = []
@@ -78,7 +78,7 @@ final class NativeInput: Sendable {
 }
 
 /// Writes messages to standard output. Ignores errors, because the end of standard input already shows that the browser has exited.
-final class NativeOutput: Sendable {
+final class NativeMessageWriter: Sendable {
     private let lock = Mutex(())
 
     func send(_ body: [UInt8]) {

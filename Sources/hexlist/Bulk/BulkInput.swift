@@ -25,7 +25,7 @@ final class BulkInput: AsyncSequence, Sendable {
         var size: Int64?
         var isAtEnd = false
         /// The kind of the first line; `nil` before the first read.
-        var firstLine: FirstLineCheck?
+        var firstLine: InputKindCheck?
     }
 
     private struct State {
@@ -148,7 +148,7 @@ final class BulkInput: AsyncSequence, Sendable {
 
     private func noteFirstLine(_ piece: [UInt8]) {
         guard !piece.isEmpty, position.firstLine == nil else { return }
-        let firstLine = FirstLineCheck(piece)
+        let firstLine = InputKindCheck(piece)
         state.withLock { $0.position.firstLine = firstLine }
     }
 

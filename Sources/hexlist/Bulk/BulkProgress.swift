@@ -5,11 +5,11 @@ struct BulkProgress {
     /// Number of samples used for the rate: about 10 s at two updates per second.
     private static let samples = 20
 
-    private let wait: SendWait
+    private let wait: SendWaitGoal
     private var recent: [(seconds: Double, done: Int)] = [(0, 0)]
     private(set) var summary = BulkSummary()
 
-    init(wait: SendWait) { self.wait = wait }
+    init(wait: SendWaitGoal) { self.wait = wait }
 
     mutating func update(_ summary: BulkSummary) {
         self.summary = summary

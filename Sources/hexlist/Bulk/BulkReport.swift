@@ -21,11 +21,11 @@ final class BulkReport: Sendable {
     }
 
     private let state: Mutex<State>
-    private let wait: SendWait
+    private let wait: SendWaitGoal
     private let to: [String]
 
     /// - Parameter to: the PEER arguments, used in the hint about waiting rows.
-    init(json: Bool, wait: SendWait, to: [String]) {
+    init(json: Bool, wait: SendWaitGoal, to: [String]) {
         state = Mutex(State(output: Output(json: json), progress: BulkProgress(wait: wait)))
         self.wait = wait
         self.to = to
@@ -190,7 +190,7 @@ final class BulkReport: Sendable {
 
 /// Texts about the result of a bulk send.
 enum BulkText {
-    static func summary(_ summary: BulkSummary, wait: SendWait) -> String {
+    static func summary(_ summary: BulkSummary, wait: SendWaitGoal) -> String {
         guard summary.lines > 0 else { return "The input contains no hexes." }
         var text = "\(HumanText.count(summary.lines, "hex", "hexes")): \(parts(summary, wait: wait))"
         if summary.earlier > 0 { text += "; \(summary.earlier) of them already sent with the same key" }
@@ -202,7 +202,7 @@ enum BulkText {
     }
 
     /// Returns the counts of a summary that are not zero: `1997 stored, 3 not valid`.
-    static func parts(_ summary: BulkSummary, wait: SendWait) -> String {
+    static func parts(_ summary: BulkSummary, wait: SendWaitGoal) -> String {
         let counts = [
             (summary.stored, "stored"), (summary.held, "waiting for approval there"), (summary.rejected, "refused"),
             (summary.failed, "failed"), (summary.queued, wait == .queued ? "queued" : "waiting"), (summary.invalid, "not valid"),
@@ -212,7 +212,7 @@ enum BulkText {
     }
 
     /// Returns a hint about the rows that still wait; `nil` if there are none.
-    static func hint(_ summary: BulkSummary, wait: SendWait, to peers: [String]) -> String? {
+    static func hint(_ summary: BulkSummary, wait: SendWaitGoal, to peers: [String]) -> String? {
         guard summary.queued > 0, wait == .stored else { return nil }
         // `outbox list` accepts one peer and no groups.
         let peer =

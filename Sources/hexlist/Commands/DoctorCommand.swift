@@ -53,7 +53,7 @@ struct DoctorCommand: AsyncParsableCommand {
     /// daemon of the user who ran `sudo`, because root is only needed to read the firewall rules.
     private func daemonReport() async -> DaemonReport {
         let own = await ask { try await common.withClient($0) }
-        guard own.daemon.code == HexlistError.Code.daemonUnreachable.rawValue, let invoker = Invoker.ofSudo() else { return own }
+        guard own.daemon.code == HexlistError.Code.daemonUnreachable.rawValue, let invoker = SudoInvoker.ofSudo() else { return own }
         return await ask(of: " to \(invoker.name)") { body in
             try await invoker.with { try await common.withClient(invoker.variables, body) }
         }

@@ -59,7 +59,7 @@ struct DropAddCommand: AsyncParsableCommand {
 
     func run() async throws {
         let output = common.output
-        let drop = try await common.withClient { try await $0.addDrop(DropRequest(name: name, address: address)) }
+        let drop = try await common.withClient { try await $0.addDrop(DropTokenRequest(name: name, address: address)) }
         let url = drop.url ?? ""
         if output.json {
             try output.object(drop)

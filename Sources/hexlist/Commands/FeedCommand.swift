@@ -166,7 +166,7 @@ struct FeedCommand: AsyncParsableCommand {
         func entries(_ links: [LinkJSON]) -> [AtomFeed.Entry] {
             links.map { entry($0.url, $0.linkDescription, $0.note, $0.tags, of: hex.label, at: hex.receivedAt, machine) }
         }
-        func inside(_ children: [ChildJSON]) -> [AtomFeed.Entry] {
+        func inside(_ children: [InnerHexJSON]) -> [AtomFeed.Entry] {
             children.flatMap { entries($0.links) + inside($0.children ?? []) }
         }
         return entries(hex.links ?? []) + inside(hex.children ?? [])

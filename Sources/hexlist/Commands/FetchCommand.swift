@@ -102,7 +102,7 @@ struct FetchCommand: AsyncParsableCommand {
                 StandardError.note("\(HumanText.count(start.known, "file is", "files are")) already being downloaded there.")
             }
             guard let first = start.first, let last = start.last else { throw SilentExit(status: .pending) }
-            let (summary, hasTimedOut) = try await FetchWaiting(ids: first...last, timeout: timeout.value).wait(client)
+            let (summary, hasTimedOut) = try await FetchedTransfersWait(ids: first...last, timeout: timeout.value).wait(client)
             try await report(first...last, into: folder, hasTimedOut: hasTimedOut, client)
             if summary.failed + summary.cancelled > 0 { throw SilentExit(status: .failed) }
             if summary.running + summary.soon + summary.waiting > 0 { throw SilentExit(status: .pending) }
@@ -121,7 +121,7 @@ struct FetchCommand: AsyncParsableCommand {
 
     /// Starts the transfers.
     /// - Throws: `SilentExit` with the status `pending` if the peer is away.
-    private func begin(_ request: TransferRequest, _ client: HexlistClient) async throws -> TransferStart {
+    private func begin(_ request: TransferRequest, _ client: HexlistClient) async throws -> TransferStartResult {
         let whose = request.service.map { TerminalText.clean($0, columns: 40) }
         do {
             return try await ProgressLine().during(whose.map { "asking \($0) …" } ?? "looking for files …") {
@@ -201,7 +201,7 @@ enum FetchArgument: ExpressibleByArgument {
 }
 
 /// Waits for the transfers of one `fetch` until each is complete, has failed, or cannot continue for now.
-struct FetchWaiting {
+struct FetchedTransfersWait {
     let ids: ClosedRange<Int64>
     /// Maximum time in seconds to wait without receiving data.
     let timeout: Double

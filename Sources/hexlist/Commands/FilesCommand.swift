@@ -75,7 +75,7 @@ struct FilesCommand: AsyncParsableCommand {
             if listed == 0, !output.json {
                 if !folder.path.isEmpty {
                     StandardError.note("The folder is empty.")
-                } else if PeerText.areEqual(folder.service, LocalAPI.ownService) {
+                } else if PeerTextComparison.areEqual(folder.service, LocalAPI.ownService) {
                     StandardError.note("Nothing is shared. To share a folder: `hexlist share add FOLDER`.")
                 } else {
                     StandardError.note("\(TerminalText.clean(folder.service, columns: 60)) shares nothing.")
@@ -101,7 +101,7 @@ struct FilesCommand: AsyncParsableCommand {
 enum OrderArgument: String, ExpressibleByArgument, CaseIterable {
     case name, size, time
 
-    var order: FileOrder {
+    var order: FolderSortOrder {
         switch self {
         case .name: .name
         case .size: .size
@@ -194,13 +194,13 @@ enum ServiceLinks {
     /// - Parameter each: called with `SERVICE:PATH` and its reply.
     static func make(
         _ files: [ServiceArgument], _ client: HexlistClient, expire: Double? = nil, revoke: Bool = false, force: Bool = false,
-        _ each: (_ file: String, LinkReply) throws -> Void
+        _ each: (_ file: String, ServiceLinkResult) throws -> Void
     ) async throws {
         var rest = files[...]
         while let first = rest.first {
             let same = rest.prefix { $0.service.utf8.elementsEqual(first.service.utf8) }
             rest = rest.dropFirst(same.count)
-            let request = LinkRequest(
+            let request = ServiceLinksRequest(
                 paths: same.map(\.path), expire: expire, revoke: revoke ? true : nil, force: force ? true : nil)
             _ = try await client.links(of: first.service, request) {
                 try each("\(first.service):\($0.path)", $0)

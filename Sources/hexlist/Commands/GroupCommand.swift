@@ -117,7 +117,7 @@ struct GroupDeleteCommand: AsyncParsableCommand {
             members = $0.peers.map { $0.label.alias ?? $0.uuid.shortID }
             return "\(GroupName.marked($0.name)) deleted; it had \(HumanText.count($0.peers.count, "peer", "peers"))."
         }
-        if !members.isEmpty, members.count <= 20 { Undo.note(["group", "add", argument.name] + members) }
+        if !members.isEmpty, members.count <= 20 { UndoHint.note(["group", "add", argument.name] + members) }
     }
 }
 

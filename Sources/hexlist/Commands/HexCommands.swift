@@ -59,7 +59,7 @@ struct ShowCommand: AsyncParsableCommand {
         if let note = hex.note { table.add("note", note) }
         if let parent = hex.parent { table.add("inside", "hex \(parent)") }
         if let inside = HexText.inside(hex) { table.add("contains", inside) }
-        if let extra = LinkedFileMembers.rest(hex.extra, hex.links ?? [], hex.children ?? []) { table.add("extra", extra.text) }
+        if let extra = LinkedFileMetadata.rest(hex.extra, hex.links ?? [], hex.children ?? []) { table.add("extra", extra.text) }
         try output.table(table)
         try show(hex.links ?? [], hex.extra, output, indent: "")
         try show(hex.children ?? [], hex.extra, output, indent: "")
@@ -76,16 +76,16 @@ struct ShowCommand: AsyncParsableCommand {
         return "To download the files: `hexlist fetch \(hex.id) --to FOLDER`\(one)."
     }
 
-    private static func hasFiles(_ children: [ChildJSON]) -> Bool {
+    private static func hasFiles(_ children: [InnerHexJSON]) -> Bool {
         children.contains { child in child.links.contains { FileArgument.isLink($0.url) } || hasFiles(child.children ?? []) }
     }
 
     /// Prints the hexes inside a hex, with their ids and links. Recursive, with one call per level.
-    private func show(_ children: [ChildJSON], _ extra: JSONValue?, _ output: Output, indent: String) throws {
+    private func show(_ children: [InnerHexJSON], _ extra: JSONValue?, _ output: Output, indent: String) throws {
         for (position, child) in children.enumerated() {
-            let extra = LinkedFileMembers.child(extra, position)
+            let extra = LinkedFileMetadata.child(extra, position)
             try output.line()
-            let title = HexText.title(child).map { "  \($0)\(LinkedFileMembers.isFolder(extra) ? "/" : "")" }
+            let title = HexText.title(child).map { "  \($0)\(LinkedFileMetadata.isFolder(extra) ? "/" : "")" }
             try output.line("\(indent)  hex \(child.id)", .strong, title ?? "")
             try show(child.tags, child.note, output, indent: indent + "  ")
             try show(child.links, extra, output, indent: indent + "  ")
@@ -109,7 +109,7 @@ struct ShowCommand: AsyncParsableCommand {
         for (position, link) in links.enumerated() where !FileArgument.isLink(link.url) {
             try output.line()
             try output.line("\(numbered(position))\(link.url)")
-            let service = PeerText.areEqual(link.service, Service.unknown.rawValue) ? "" : link.service
+            let service = PeerTextComparison.areEqual(link.service, Service.unknown.rawValue) ? "" : link.service
             let about = [link.linkDescription, service, link.unread == false ? "read" : ""].filter { !$0.isEmpty }.joined(separator: " · ")
             if !about.isEmpty { try output.line("\(rest)\(about)") }
             try show(link.tags, link.note, output, indent: rest)
@@ -125,9 +125,10 @@ struct ShowCommand: AsyncParsableCommand {
         let column = files.map { TextWidth.of(TerminalText.clean($0.name)) }.filter { $0 <= Self.nameColumns }.max() ?? 0
         for (position, name) in files.sorted(by: { NaturalOrder.precedes($0.name, $1.name) }) {
             let link = links[position]
-            let size = LinkedFileMembers.size(extra, link: position).map(ByteCountText.of) ?? ""
+            let size = LinkedFileMetadata.size(extra, link: position).map(ByteCountText.of) ?? ""
             let padding = String(repeating: " ", count: max(0, column - TextWidth.of(TerminalText.clean(name))))
-            let about = PeerText.areEqual(link.linkDescription, name) || link.linkDescription.isEmpty ? "" : "  \(link.linkDescription)"
+            let about =
+                PeerTextComparison.areEqual(link.linkDescription, name) || link.linkDescription.isEmpty ? "" : "  \(link.linkDescription)"
             try output.line("\(numbered(position))\(name)\(padding)  \(size)\(about)")
             try show(link.tags, link.note, output, indent: rest)
             if let before = link.before { try output.line("\(rest)\(LinkList.earlier(before))") }
@@ -160,8 +161,8 @@ struct HexArguments: ParsableArguments {
 
     @Argument(
         help: ArgumentHelp("Numbers, or ranges such as 3-40.", valueName: "hex"), completion: .hexes,
-        transform: HexRange.init(parsing:))
-    var hexes: [HexRange] = []
+        transform: HexSelectionArgument.init(parsing:))
+    var hexes: [HexSelectionArgument] = []
 
     func validate() throws {
         guard [!hexes.isEmpty, from != nil, all].count(where: \.self) == 1 else {
@@ -198,7 +199,7 @@ struct HexArguments: ParsableArguments {
 }
 
 /// The ids that an argument selects: a single id, a range such as `3-40`, or the id of a hex and the number of a link, such as `7.2`.
-struct HexRange {
+struct HexSelectionArgument {
     var ids: ClosedRange<Int64>
     /// The number of the link, from 1; `nil` for whole hexes.
     var link: Int?
@@ -235,7 +236,7 @@ struct ReadCommand: AsyncParsableCommand {
         var marked = 0
         try await common.reportCount { client in
             if !links.isEmpty { marked = try await client.setUnread(false, links: links).changed }
-            guard links.count < chosen.hexes.count || links.isEmpty else { return ChangedJSON(changed: marked) }
+            guard links.count < chosen.hexes.count || links.isEmpty else { return ChangeCountJSON(changed: marked) }
             var changed = try await client.setUnread(false, chosen.selection())
             changed.changed += marked
             return changed
@@ -304,7 +305,7 @@ struct DeleteCommand: AsyncParsableCommand {
                 return deleted
             }
             guard !yes else { return try await client.delete(chosen.selection(location)) }
-            guard let newest = try await client.newest(location) else { return ChangedJSON(changed: 0) }
+            guard let newest = try await client.newest(location) else { return ChangeCountJSON(changed: 0) }
             let status = try await client.status()
             let count = held ? status.held : status.inbox
             // An older daemon does not report the number.
@@ -319,7 +320,7 @@ struct DeleteCommand: AsyncParsableCommand {
             guard $0 == 0 else { return MineText.deleted($0, inside: inside) }
             return Self.nothing(hasRange: chosen.hasRange, held: held, hasOwn: hasOwn)
         }
-        if !own.isEmpty, !common.output.json { Undo.note(["mine", "restore"] + own.map(String.init)) }
+        if !own.isEmpty, !common.output.json { UndoHint.note(["mine", "restore"] + own.map(String.init)) }
     }
 
     /// Returns the sentence of the question that says whether the deletion can be undone.
@@ -361,7 +362,7 @@ struct AcceptCommand: AsyncParsableCommand {
     func run() async throws {
         try await common.reportCount { client in
             guard chosen.all, !yes else { return try await client.accept(chosen.selection()) }
-            guard let newest = try await client.newest("held") else { return ChangedJSON(changed: 0) }
+            guard let newest = try await client.newest("held") else { return ChangeCountJSON(changed: 0) }
             let count = try await client.status().held
             let what = HumanText.count(count, "hex", "hexes")
             try Confirmation(
@@ -402,7 +403,7 @@ extension HexlistClient {
 
 extension CommonOptions {
     /// Runs `body`, which changes hexes, and prints the number of changed hexes.
-    func reportCount(_ body: (HexlistClient) async throws -> ChangedJSON, as text: (Int) -> String) async throws {
+    func reportCount(_ body: (HexlistClient) async throws -> ChangeCountJSON, as text: (Int) -> String) async throws {
         let output = output
         let changed = try await withClient(body)
         if output.json { try output.object(changed) } else { try output.line(text(changed.changed)) }

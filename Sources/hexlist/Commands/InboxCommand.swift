@@ -120,7 +120,7 @@ enum HexText {
     }
 
     /// Returns the title of a hex inside another; `nil` if it is blank.
-    static func title(_ hex: ChildJSON) -> String? {
+    static func title(_ hex: InnerHexJSON) -> String? {
         let text = HexSubject.isBlank(hex.description) ? hex.subject ?? "" : hex.description
         return HexSubject.isBlank(text) ? nil : text
     }

@@ -407,7 +407,7 @@ struct MineRemoveCommand: AsyncParsableCommand {
                 try output.wrapped(MineText.deleted(changed.changed, inside: inside))
             }
             try output.flush()
-            Undo.note(["mine", "restore"] + hexes.prefix(20).map { "\($0.value)" })
+            UndoHint.note(["mine", "restore"] + hexes.prefix(20).map { "\($0.value)" })
         }
     }
 }

@@ -53,7 +53,7 @@ struct OpenCommand: AsyncParsableCommand {
     private func openFile(_ link: LinkJSON, number: Int, of hex: Int64, _ client: HexlistClient) async throws {
         let start = try await client.fetch(TransferRequest(hex: hex, links: [self.number ?? number], cache: true))
         guard let first = start.first, let last = start.last else { throw SilentExit(status: .pending) }
-        _ = try await FetchWaiting(ids: first...last, timeout: timeout.value).wait(client)
+        _ = try await FetchedTransfersWait(ids: first...last, timeout: timeout.value).wait(client)
         let row = try await client.transfer(first)
         guard row.state.known == .done else {
             let isOver = [.failed, .cancelled].contains(row.state.known)
@@ -75,7 +75,7 @@ struct OpenCommand: AsyncParsableCommand {
         }
         StandardError.note("Opening \(TerminalText.clean(path, columns: 1_000))")
         let program = with ?? "xdg-open"
-        try Opener.run(program, link: path)
+        try LinkProgram.run(program, link: path)
         if common.json { try report(link, path, program) }
     }
 
@@ -93,8 +93,8 @@ struct OpenCommand: AsyncParsableCommand {
         }
         // The note is printed before the program starts, so that it precedes the output of the program.
         StandardError.note("Opening \(TerminalText.clean(leadsTo, columns: 300))")
-        let program = Opener.program(with, browser: Environment.value("BROWSER"))
-        try Opener.run(program, link: link.url)
+        let program = LinkProgram.program(with, browser: Environment.value("BROWSER"))
+        try LinkProgram.run(program, link: link.url)
         if common.json { try report(link, leadsTo, program) }
     }
 

@@ -118,7 +118,7 @@ struct OutboxSelection: ParsableArguments {
     /// Changes the given rows one by one and prints each, or changes all rows for a peer in one request and prints their number.
     func change(
         _ verb: String, _ one: (HexlistClient, Int64) async throws -> OutboxView,
-        _ many: (HexlistClient, OutboxRows) async throws -> OutboxChange
+        _ many: (HexlistClient, OutboxRowsRequest) async throws -> OutboxChange
     ) async throws {
         try await common.withClient { client in
             if let to {
@@ -154,7 +154,7 @@ struct OutboxSelection: ParsableArguments {
     }
 
     private func change(
-        _ verb: String, all peer: String, _ client: HexlistClient, _ many: (HexlistClient, OutboxRows) async throws -> OutboxChange
+        _ verb: String, all peer: String, _ client: HexlistClient, _ many: (HexlistClient, OutboxRowsRequest) async throws -> OutboxChange
     ) async throws {
         let output = common.output
         var total = OutboxChange()

@@ -39,7 +39,7 @@ struct PeerArgument: ParsableArguments {
         }
         try output.flush()
         let command = undo(changed)
-        if !command.isEmpty, !output.json { Undo.note(command) }
+        if !command.isEmpty, !output.json { UndoHint.note(command) }
     }
 }
 
@@ -129,7 +129,7 @@ struct PeerTrustCommand: AsyncParsableCommand {
         guard digits.count >= 8, digits.count <= 32, digits.allSatisfy({ Hexadecimal.value(of: $0) != nil }) else {
             throw HexlistError(
                 .badRequest, "Anybody can choose a name: use the UUID (8 digits or more), not `\(argument.peer)`.",
-                hint: AddressText(argument.peer)?.advice ?? "`hexlist peers` shows UUIDs. Or compare six digits: `hexlist pair`.")
+                hint: TypedNetworkAddress(argument.peer)?.advice ?? "`hexlist peers` shows UUIDs. Or compare six digits: `hexlist pair`.")
         }
         guard isInteractive || UUIDBytes(argument.peer) != nil else {
             throw HexlistError(
@@ -187,7 +187,7 @@ struct PeerAddCommand: AsyncParsableCommand {
     var yes = false
 
     func run() async throws {
-        if let address = AddressText(uri) {
+        if let address = TypedNetworkAddress(uri) {
             throw HexlistError(.badRequest, "`\(TerminalText.clean(uri))` is an address, not the URI of a peer.", hint: address.advice)
         }
         let card = try Self.card(uri)
@@ -413,7 +413,7 @@ struct PeerSetCommand: AsyncParsableCommand {
     @OptionGroup var argument: PeerArgument
 
     @Option(help: ArgumentHelp("Where hexes go: inbox, held (wait for approval) or nothing (refused).", valueName: "place"))
-    var receive: Reception?
+    var receive: ReceiveArgument?
 
     @Option(help: ArgumentHelp("Desktop notifications: on or off.", valueName: "on|off"))
     var notify: OnOff?
@@ -447,7 +447,7 @@ struct PeerSetCommand: AsyncParsableCommand {
             }
         }
 
-        var target: PeerFetchTarget? {
+        var target: AutomaticFetchDestination? {
             switch self {
             case .auto: .cache
             case .downloads: .downloads
@@ -460,10 +460,10 @@ struct PeerSetCommand: AsyncParsableCommand {
     static let ownMachineLimit: Int64 = 1 << 30
 
     /// The values of `--receive`.
-    enum Reception: String, ExpressibleByArgument, CaseIterable {
+    enum ReceiveArgument: String, ExpressibleByArgument, CaseIterable {
         case inbox, held, nothing
 
-        var receive: PeerReceive {
+        var receive: PeerReceiveSetting {
             switch self {
             case .inbox: .inbox
             case .held: .held
@@ -533,8 +533,8 @@ enum PeerSettingsText {
 
     /// Describes where hexes from a peer go. A newer daemon may use values that this version does not know.
     static func receive(_ peer: PeerView) -> String {
-        let receive = peer.receive?.text ?? PeerReceive.inbox.rawValue
-        return switch PeerReceive(rawValue: receive) {
+        let receive = peer.receive?.text ?? PeerReceiveSetting.inbox.rawValue
+        return switch PeerReceiveSetting(rawValue: receive) {
         case .inbox?: "hexes: default for \(peer.trust == .trusted ? "trusted peers" : "strangers")"
         case .held?: "hexes: wait for approval"
         case .nothing?: "hexes: refused for now"

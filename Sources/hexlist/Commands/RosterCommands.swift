@@ -68,7 +68,7 @@ enum RosterText {
             }
     }
 
-    static func summary(_ done: RosterImport) -> String {
+    static func summary(_ done: RosterImportResult) -> String {
         var parts = ["\(HumanText.count(done.changed, "peer", "peers")) imported"]
         if done.unchanged > 0 { parts.append("\(done.unchanged) unchanged") }
         if done.own > 0 { parts.append("this machine itself skipped") }

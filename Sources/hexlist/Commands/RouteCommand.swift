@@ -81,7 +81,7 @@ enum RouteText {
         return [route.problem, next].compactMap(\.self).joined(separator: "; ")
     }
 
-    static func sentence(_ test: RouteTest, of name: String) -> String {
+    static func sentence(_ test: RouteTestResult, of name: String) -> String {
         if let milliseconds = test.milliseconds { return "\(name): round trip took \(milliseconds) ms" }
         return "\(name): the test letter did not come back: \(test.message ?? "unknown reason")"
     }

@@ -178,13 +178,13 @@ struct SendCommand: AsyncParsableCommand {
         let found = (try? await common.withClient { try await choice.find($0) }) ?? .none(trusted: [])
         let peer: PeerView
         switch found {
-        case .none(let trusted): throw MissingRecipient.unknown(trusted)
+        case .none(let trusted): throw RecipientErrors.unknown(trusted)
         case .word(let index, let named):
-            guard isInteractive else { throw MissingRecipient.unconfirmed(links[index], arguments: ProcessArguments.all) }
+            guard isInteractive else { throw RecipientErrors.unconfirmed(links[index], arguments: ProcessArguments.all) }
             peer = named
             links.remove(at: index)
         case .onlyTrusted(let only):
-            guard isInteractive else { throw MissingRecipient.unconfirmed(only, arguments: ProcessArguments.all) }
+            guard isInteractive else { throw RecipientErrors.unconfirmed(only, arguments: ProcessArguments.all) }
             peer = only
         }
         to = [try peer.requiredID().description]  // the UUID, because another peer could take the name before the send
@@ -211,7 +211,7 @@ struct SendCommand: AsyncParsableCommand {
         if let bulk { return try await run(bulk: bulk) }
         let output = common.output
         let input = try typed(clipboard ? try await Clipboard.read() : nil)
-        let waiting = SendNotes(peers: to)
+        let waiting = SlowSendNotes(peers: to)
         let waitsForReceipts = wait == .stored && !output.json
         try await common.withClient { client in
             let (content, areCopied) = try await self.content(input, client)
@@ -254,7 +254,7 @@ struct SendCommand: AsyncParsableCommand {
     /// Whether the hex will contain links to files that only trusted peers can fetch.
     private var offersFiles: Bool {
         reoffer || !paths.isEmpty
-            || file.compactMap(FileArgument.service).contains { PeerText.areEqual($0.service, LocalAPI.ownService) }
+            || file.compactMap(FileArgument.service).contains { PeerTextComparison.areEqual($0.service, LocalAPI.ownService) }
     }
 
     /// Returns the hex to send, and whether Hexlist has copies of all its files.
@@ -289,7 +289,7 @@ struct SendCommand: AsyncParsableCommand {
         guard !paths.isEmpty else { return (.hex(typed.jsonBytes), false) }
         let offer = try await FileArgument.offer(paths, to: to, all: toAll, copy: copy, client)
         let areCopied = offer.files > 0 && offer.copied == offer.files
-        return (.hex(OfferingInput(hex: typed, offered: offer.hex).jsonBytes), areCopied)
+        return (.hex(HexWithOfferedFiles(hex: typed, offered: offer.hex).jsonBytes), areCopied)
     }
 
     /// Refuses links of the form `SERVICE:PATH`, because the user probably meant `--file`.
@@ -298,7 +298,9 @@ struct SendCommand: AsyncParsableCommand {
         let named = links.compactMap { ServiceArgument(argument: $0.url) }
         guard !named.isEmpty else { return }
         let services = try await client.services()
-        guard let file = named.first(where: { file in services.contains { PeerText.areEqual($0.name, file.service) } }) else { return }
+        guard let file = named.first(where: { file in services.contains { PeerTextComparison.areEqual($0.name, file.service) } }) else {
+            return
+        }
         let shown = TerminalText.clean(file.description, columns: 200)
         throw HexlistError(
             .badRequest, "`\(shown)` is a file of a service, not a link.",
@@ -357,7 +359,7 @@ struct SendCommand: AsyncParsableCommand {
 enum WaitArgument: String, ExpressibleByArgument, CaseIterable {
     case queued, stored
 
-    var wait: SendWait {
+    var wait: SendWaitGoal {
         switch self {
         case .queued: .queued
         case .stored: .stored

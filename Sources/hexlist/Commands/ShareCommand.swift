@@ -98,7 +98,7 @@ struct ShareRemoveCommand: AsyncParsableCommand {
         try output.flush()
         guard !output.json else { return }
         let peers = share.groups.map(GroupName.marked) + share.peers.map { $0.label.alias ?? $0.uuid.shortID }
-        Undo.note(
+        UndoHint.note(
             ["share", "add", share.path, "--as", share.name] + (share.toAll ? [] : peers.flatMap { ["--to", $0] })
                 + (share.hidden ? ["--hidden"] : []))
     }

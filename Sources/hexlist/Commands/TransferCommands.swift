@@ -38,7 +38,7 @@ struct ExportCommand: AsyncParsableCommand {
     @Option(
         name: .customLong("format"),
         help: ArgumentHelp("json, ndjson, csv, markdown, html or opml; by default from the file name.", valueName: "format"))
-    var named: WrittenFormat?
+    var named: ExportFormatArgument?
 
     @Option(
         name: [.customShort("o"), .long], help: ArgumentHelp("The file to write instead of standard output.", valueName: "file"),
@@ -52,7 +52,7 @@ struct ExportCommand: AsyncParsableCommand {
     var hexes: [HexID] = []
 
     /// The format given by the option, or else by the suffix of the file name; `nil` if unknown.
-    private var chosenFormat: FileFormat? { (named ?? output.flatMap(WrittenFormat.init(path:)))?.format }
+    private var chosenFormat: FileFormat? { (named ?? output.flatMap(ExportFormatArgument.init(path:)))?.format }
 
     func validate() throws {
         guard chosenFormat != nil else {
@@ -141,7 +141,7 @@ struct ExportCommand: AsyncParsableCommand {
 }
 
 /// The values of `import --format`.
-struct ReadFormat: ExpressibleByArgument {
+struct ImportFormatArgument: ExpressibleByArgument {
     var format: FileFormat
 
     static var allValueStrings: [String] { FileFormat.allCases.map(\.rawValue) }
@@ -154,7 +154,7 @@ struct ReadFormat: ExpressibleByArgument {
 }
 
 /// The values of `export --format`.
-struct WrittenFormat: ExpressibleByArgument {
+struct ExportFormatArgument: ExpressibleByArgument {
     var format: FileFormat
 
     static var allValueStrings: [String] { FileFormat.written.map(\.rawValue) }
@@ -194,7 +194,7 @@ struct ImportCommand: AsyncParsableCommand {
     @Option(
         help: ArgumentHelp("json, ndjson, csv, markdown, html, opml, xbel or list; by default detected from the file.", valueName: "format")
     )
-    var format: ReadFormat?
+    var format: ImportFormatArgument?
 
     @Option(
         name: .customLong("in"), help: ArgumentHelp("Import into this hex of My Hexlist.", valueName: "hex"),

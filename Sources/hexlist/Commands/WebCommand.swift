@@ -68,8 +68,8 @@ struct WebCommand: AsyncParsableCommand {
         } else {
             let file = try PageLaunchFile.write(invitation.url, folder: HexlistPaths.folder(of: common.paths.socket))
             do throws(HexlistError) {
-                try Opener.run(
-                    Opener.program(browser, browser: Environment.value("BROWSER")), link: "file://" + PageLaunchFile.escaped(file))
+                try LinkProgram.run(
+                    LinkProgram.program(browser, browser: Environment.value("BROWSER")), link: "file://" + PageLaunchFile.escaped(file))
             } catch {
                 let hint = [error.hint, "Or open the address from `hexlist web --print`."].compactMap(\.self).joined(separator: " ")
                 throw HexlistError(error.code, error.message, hint: hint)

@@ -38,7 +38,7 @@ struct NotificationText: Equatable {
     }
 
     /// Creates the text for files whose download the user started with the button *Save*.
-    init(saving start: TransferStart, from sender: String, to folder: String) {
+    init(saving start: TransferStartResult, from sender: String, to folder: String) {
         summary = sender
         let count = start.first.flatMap { first in start.last.map { Int(clamping: $0 - first + 1) } } ?? 0
         let files = HumanText.count(count, "file", "files")
@@ -104,6 +104,6 @@ struct NotificationText: Equatable {
 extension EventJSON {
     /// Returns a number in the details of the event, where numbers are texts.
     fileprivate func number(_ name: String) -> Int64? {
-        data?.members?.first { PeerText.areEqual($0.name, name) }?.value.string.flatMap { Int64($0) }
+        data?.members?.first { PeerTextComparison.areEqual($0.name, name) }?.value.string.flatMap { Int64($0) }
     }
 }

@@ -43,8 +43,8 @@ struct NotifyCommand: AsyncParsableCommand {
         }
         let event = try event()
         switch event.type {
-        case NotifiedHexes.received.rawValue: try await arrived(event, .received)
-        case NotifiedHexes.held.rawValue: try await arrived(event, .held)
+        case NotifiedHexKind.received.rawValue: try await arrived(event, .received)
+        case NotifiedHexKind.held.rawValue: try await arrived(event, .held)
         case "device.asked":
             // Any machine on the network can cause a request.
             let last = LastNotifiedEvent(common.paths, file: "notified-devices")
@@ -81,7 +81,7 @@ struct NotifyCommand: AsyncParsableCommand {
 
     /// Shows one notification for a burst of hexes. hexlistd runs this command once per event, in order. The first run waits, shows all
     /// hexes received meanwhile, and records the number of the last event. Later runs find that their event is already covered.
-    private func arrived(_ event: EventJSON, _ hexes: NotifiedHexes) async throws {
+    private func arrived(_ event: EventJSON, _ hexes: NotifiedHexKind) async throws {
         let lastNotified = LastNotifiedEvent(common.paths, hexes)
         if let last = lastNotified.read(), last >= event.number, try await last <= newest() { return }
         // Any machine on the network can cause a request.
@@ -108,7 +108,7 @@ struct NotifyCommand: AsyncParsableCommand {
     }
 
     private static func events(
-        _ client: HexlistClient, _ hexes: NotifiedHexes, after number: Int64, through last: Int64?
+        _ client: HexlistClient, _ hexes: NotifiedHexKind, after number: Int64, through last: Int64?
     ) async throws -> [EventJSON] {
         var events: [EventJSON] = []
         var next: Int64? = number
@@ -151,7 +151,7 @@ struct NotifyCommand: AsyncParsableCommand {
             switch try await NotifySend.show(text, buttons) {
             case .open?:
                 if let link = hex?.links?.first?.url {
-                    try Opener.run(Opener.program(nil, browser: Environment.value("BROWSER")), link: link)
+                    try LinkProgram.run(LinkProgram.program(nil, browser: Environment.value("BROWSER")), link: link)
                 }
                 await client.markAsRead(ids)
             case .save?: if let hex { try await save(hex, text.summary, client) }
@@ -166,7 +166,7 @@ struct NotifyCommand: AsyncParsableCommand {
     /// - Parameters:
     ///   - hex: the hex, if there is only one.
     ///   - isDownloading: whether the files of the hex are downloaded automatically.
-    static func buttons(_ hexes: NotifiedHexes, _ hex: HexJSON?, isDownloading: Bool) -> [NotifySend.Button] {
+    static func buttons(_ hexes: NotifiedHexKind, _ hex: HexJSON?, isDownloading: Bool) -> [NotifySend.Button] {
         // A notification of several requests has no button, because it does not show all of them.
         if hexes == .held { return hex?.location == "held" ? [.accept] : [] }
         var buttons: [NotifySend.Button] = []
@@ -179,7 +179,7 @@ struct NotifyCommand: AsyncParsableCommand {
     }
 
     /// Returns the number of files in a hex and the hexes inside.
-    private static func fileCount(_ links: [LinkJSON]?, _ children: [ChildJSON]?) -> Int {
+    private static func fileCount(_ links: [LinkJSON]?, _ children: [InnerHexJSON]?) -> Int {
         (links ?? []).count { FileArgument.isLink($0.url) } + (children ?? []).reduce(0) { $0 + fileCount($1.links, $1.children) }
     }
 
@@ -195,7 +195,7 @@ struct NotifyCommand: AsyncParsableCommand {
 }
 
 /// The hexes that a notification is about, by the type of their events.
-enum NotifiedHexes: String {
+enum NotifiedHexKind: String {
     /// Hexes in the inbox.
     case received = "hex.received"
     /// Hexes that wait for approval.
@@ -204,17 +204,17 @@ enum NotifiedHexes: String {
 
 /// The events that one notification reports. As an argument: `hex.received:5-9`.
 struct NotifiedRange: ExpressibleByArgument, Equatable {
-    var hexes: NotifiedHexes
+    var hexes: NotifiedHexKind
     var numbers: ClosedRange<Int64>
 
-    init(hexes: NotifiedHexes, numbers: ClosedRange<Int64>) {
+    init(hexes: NotifiedHexKind, numbers: ClosedRange<Int64>) {
         self.hexes = hexes
         self.numbers = numbers
     }
 
     init?(argument: String) {
         let parts = argument.split(separator: ":")
-        guard parts.count == 2, let hexes = NotifiedHexes(rawValue: String(parts[0])) else { return nil }
+        guard parts.count == 2, let hexes = NotifiedHexKind(rawValue: String(parts[0])) else { return nil }
         let ends = parts[1].split(separator: "-").compactMap { Int64($0) }
         guard ends.count == 2, ends[0] > 0, ends[0] <= ends[1] else { return nil }
         self.init(hexes: hexes, numbers: ends[0]...ends[1])
@@ -227,7 +227,7 @@ struct NotifiedRange: ExpressibleByArgument, Equatable {
 private struct LastNotifiedEvent {
     let path: String
 
-    init(_ paths: HexlistPaths, _ hexes: NotifiedHexes) { self.init(paths, file: hexes == .held ? "notified-requests" : "notified") }
+    init(_ paths: HexlistPaths, _ hexes: NotifiedHexKind) { self.init(paths, file: hexes == .held ? "notified-requests" : "notified") }
 
     /// - Parameter file: the name of the file in the runtime folder.
     init(_ paths: HexlistPaths, file: String) { path = HexlistPaths.join(HexlistPaths.folder(of: paths.socket), file) }

@@ -34,7 +34,7 @@ final class PairingDialog {
     /// The pairing that succeeded.
     private var paired: PairingView?
     /// The open questions about the paired peer; empty before they are asked.
-    private var questions: [PairQuestion] = []
+    private var questions: [PostPairingQuestion] = []
 
     init(client: HexlistClient, output: Output, isInteractive: Bool) {
         self.client = client
@@ -173,7 +173,7 @@ final class PairingDialog {
             let peer = peers.first(where: { $0.uuid == paired.peer })
         else { return false }
         questions = []
-        if let old = SameNamePeer.earlier(than: peer, among: peers), let uuid = old.uuid {
+        if let old = ReinstalledPeerFinder.earlier(than: peer, among: peers), let uuid = old.uuid {
             let waiting = try? await client.outbox(to: uuid.description, states: [.queued], limit: LocalAPI.pageLimit).items.count
             questions.append(.takesOver(uuid, PairText.takeoverQuestion(old, waiting: waiting ?? 0)))
         }
@@ -325,7 +325,7 @@ final class PairingDialog {
 }
 
 /// A question about a peer after the pairing with it, with its text.
-enum PairQuestion {
+enum PostPairingQuestion {
     /// Whether the peer is the same machine as this earlier one.
     case takesOver(PeerID, String)
     /// Whether the peer is a machine of the same user.

@@ -32,7 +32,7 @@ struct Confirmation {
 }
 
 /// Prints the command that undoes a change.
-enum Undo {
+enum UndoHint {
     /// Prints the undo command on standard error, if that is a terminal.
     static func note(_ words: [String]) {
         guard isatty(STDERR_FILENO) == 1 else { return }

@@ -1,0 +1,109 @@
+import HexlistAPI
+import HexlistModel
+import HexlistNode
+import HexlistStore
+import HexlistWire
+import Hummingbird
+
+/// `/v1/mine`: adds, edits, moves and restores hexes of My Hexlist. `/v1/hexes` lists and deletes them.
+struct MyHexlistRoutes: Sendable {
+    let api: APIContext
+
+    /// Maximum number of hexes that one request copies to My Hexlist.
+    private static let idsOfRequest = 1_000
+
+    func add(to router: Router<BasicRequestContext>) {
+        router.post("/v1/mine", use: make)
+        router.post("/v1/mine/save", use: save)
+        router.post("/v1/mine/check", use: check)
+        router.patch("/v1/mine/:id", use: edit)
+        router.post("/v1/mine/:id/move", use: move)
+        router.get("/v1/mine/bin", use: bin)
+        router.post("/v1/mine/bin/:id/restore") { request, context in
+            _ = try APIQuery(request)
+            return try await shape(of: api.store.restoreMine(try RequestInput.id(context), at: now))
+        }
+        router.delete("/v1/mine/bin") { request, _ in
+            _ = try APIQuery(request)
+            return APIReply.json(ChangeCountJSON(changed: try await api.store.emptyBin()))
+        }
+    }
+
+    /// Lists the bin: the deleted hexes that can be restored.
+    private func bin(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+        let query = try APIQuery(request, allowing: ["limit", "after"])
+        let (limit, cursor) = (try query.limit(), try query.cursor())
+        let page = try await api.store.read { try $0.binPage(limit: limit, before: cursor) }
+        return APIReply.page(page.items, next: page.next, cursor: \.id) { hex in
+            BinnedHexJSON(
+                id: hex.id, subject: hex.subject, hexesInside: hex.hexesInside, links: hex.links,
+                deletedAt: Timestamp(milliseconds: hex.deletedAt),
+                ends: Timestamp(milliseconds: hex.deletedAt + Int64(BinnedHex.days) * 86_400_000))
+        }
+    }
+
+    private func make(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+        let parent = try APIQuery(request, allowing: ["in"]).number("in", 1...Int64.max)
+        let body = try await RequestInput.body(request)
+        guard !body.isEmpty else { throw HexlistError(.badRequest, "The request has no hex.", hint: "Give one as JSON.") }
+        var decoder = WrapperDecoder()
+        switch decoder.decodeHex(body, acceptsLocalNames: true) {
+        case .success(let hex):
+            let wantsTitles = api.configuration.readsTitles
+            let id = try await api.store.addMine(hex.content, into: parent, wantsTitles: wantsTitles, at: now)
+            if wantsTitles { api.titles.send() }
+            return try await shape(of: id)
+        case .failure(let refusal):
+            throw HexlistError(.badRequest, "The hex cannot be kept: \(refusal.message) (\(refusal.code.rawValue)).")
+        }
+    }
+
+    private func save(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+        _ = try APIQuery(request)
+        let wanted: MineCopyRequest = try await RequestInput.requiredShape(request)
+        guard (1...Self.idsOfRequest).contains(wanted.ids.count) else {
+            throw HexlistError(.badRequest, "One request saves 1 to \(Self.idsOfRequest) hexes; \(wanted.ids.count) were named.")
+        }
+        let saved = try await api.store.saveMine(wanted.ids, into: wanted.parent, at: now)
+        return APIReply.json(MineSaveResult(ids: saved.ids, hexes: saved.hexes, links: saved.links))
+    }
+
+    /// Checks whether the pages of links exist. The reply is a stream of progress lines that ends with the result.
+    private func check(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+        _ = try APIQuery(request)
+        let wanted: MineCheckRequest = try await RequestInput.shape(request) ?? MineCheckRequest()
+        guard let slot = api.checks.acquireIfFree() else {
+            throw HexlistError(.alreadyRunning, "Another check of links is running.", hint: "Try again when it is done.")
+        }
+        return LinkCheckReply(api: api, source: try await MineLinkSource(wanted, in: api.store), slot: slot).response
+    }
+
+    private func edit(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+        _ = try APIQuery(request)
+        let id = try RequestInput.id(context)
+        let wanted: MineEditRequest = try await RequestInput.requiredShape(request)
+        let links = try wanted.links?.map { link in
+            if let from = link.from, from < 1 { throw HexlistError(.badRequest, "`from` counts links from 1.") }
+            return MineEdit.Link(
+                from: link.from.map { $0 - 1 }, url: link.url, linkDescription: link.linkDescription, service: link.service,
+                tags: link.tags, wantsTitle: link.title ?? true)
+        }
+        let wantsTitles = api.configuration.readsTitles
+        try await api.store.editMine(
+            id, MineEdit(description: wanted.description, color: wanted.color, tags: wanted.tags, links: links), wantsTitles: wantsTitles)
+        if wantsTitles { api.titles.send() }
+        return try await shape(of: id)
+    }
+
+    private func move(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+        _ = try APIQuery(request)
+        let id = try RequestInput.id(context)
+        let wanted: MineMoveRequest = try await RequestInput.requiredShape(request)
+        try await api.store.moveMine(id, into: wanted.parent, before: wanted.before)
+        return try await shape(of: id)
+    }
+
+    private func shape(of id: Int64) async throws -> Response { APIReply.json(try await HexRoutes(api: api).shape(of: id)) }
+
+    private var now: Int64 { Timestamp.now.milliseconds }
+}

@@ -1,9 +1,0 @@
-/// The sort order of a folder's entries.
-public enum FileOrder: String, Sendable, CaseIterable {
-    /// Names in byte order.
-    case name
-    /// Largest first; folders have no size and come last.
-    case size
-    /// Newest first.
-    case time
-}
