@@ -15,7 +15,7 @@ extension FolderSortOrder: JSONWord {}
 
 /// A service with files that can be listed and linked to.
 public struct ServiceView: JSONShape, Sendable, Equatable {
-    /// The name before the `:` of `SERVICE:PATH`; for a peer, its alias or name. May be text of a peer.
+    /// The name before the `:` of `SERVICE:PATH`; for a peer, its alias or name. A peer may have chosen it: treat it as untrusted text.
     public var name: String
     public var kind: ForwardCompatibleEnum<ServiceKind>
     /// The provider of an rclone remote, as links name it: `Dropbox`, `s3`.

@@ -96,7 +96,8 @@ public enum DiscoveryState: String, Sendable {
     /// Discovery has just started, and has not reported its state yet.
     case starting
     case running
-    /// Peers are found, but this machine is not announced; for a domain, DNS answers without any peer.
+    /// Discovery works only in part. With mDNS: peers are found, but this machine is not announced. With a domain: the DNS server
+    /// answers, but lists no peer.
     case degraded
     case unavailable
     /// Discovery is switched off by the configuration.

@@ -85,8 +85,8 @@ actor NodeSupervisor {
         return node === stopped ? nil : node
     }
 
-    /// Calls `body` immediately, and after each change that the node or its replacement reports. Returns when the task is cancelled, the
-    /// daemon stops or `body` returns `false`.
+    /// Calls `body` immediately, and after each change that the running node reports. If the node is replaced by one with another
+    /// identity, its changes follow. Returns when the task is cancelled, the daemon stops or `body` returns `false`.
     nonisolated func atEachChange(_ body: () async -> Bool) async {
         var node: Node? = self.node
         while let running = node {

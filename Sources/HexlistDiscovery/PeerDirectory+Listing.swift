@@ -277,7 +277,7 @@ private struct EndpointRank: Comparable {
     /// longer announced, 5 proved another identity.
     var tier: Int
     var age: Duration
-    /// `DirectoryRecord.number` of the announcement. The greatest number is dialled first.
+    /// `DirectoryRecord.number` of the announcement: newer announcements have greater numbers, and the newest one is dialled first.
     var number: UInt64
 
     static func < (left: EndpointRank, right: EndpointRank) -> Bool {

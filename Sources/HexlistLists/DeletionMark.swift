@@ -1,5 +1,5 @@
-/// The deletion of a node. It has the version of the node that was deleted, so it has no effect on a node that was changed on a replica
-/// without the deletion.
+/// The deletion of a node, with the version that the node had then. If another replica changes the node before it receives the deletion,
+/// the node's version becomes greater, and the node stays.
 public struct DeletionMark: Hashable, Comparable, Sendable {
     /// The greatest version among the node's values, as the deleting replica saw them.
     public let version: ListVersion

@@ -164,7 +164,8 @@ public struct DeviceDirectory {
         {
             return
         }
-        // Anyone can claim the fingerprint of a trusted device, so a reserved dial also requires a known address of the device.
+        // Anyone can claim the fingerprint of a trusted device. The dials that are reserved for trusted devices therefore also require a
+        // known address of the device.
         let isExpected = isTrusted && isAddress(source, of: fingerprint)
         guard mayDial(endpoint, isTrusted: isExpected, now) else {
             guard devices[fingerprint] == nil else { return }

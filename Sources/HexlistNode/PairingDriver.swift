@@ -39,7 +39,7 @@ final class PairingDriver {
             frame, from: peer, on: ObjectIdentifier(session), canAnswer: session.connection.isWritable, freshNonce: .random(),
             now: node.clocks.now)
         if case .refuse? = actions.first {
-            // Does not use `execute`, because the session coalesces the refusals of many frames.
+            // Passed to the session directly, which coalesces the refusals of many frames into one; `execute` would send one for each frame.
             session.refuse(frame)
         } else {
             execute(actions, node)

@@ -16,7 +16,7 @@ actor RcloneProcess {
     struct Run: Sendable {
         let number: Int
         let port: UInt16
-        let login: RcloneLogin
+        let login: RcloneServerCredentials
         let http: HTTPClient
     }
 
@@ -173,7 +173,7 @@ actor RcloneProcess {
     private func runProcess() async {
         guard let path = settings.program else { return fail(.missing) }
         runs += 1
-        let login = RcloneLogin()
+        let login = RcloneServerCredentials()
         let output = SharedStderrTail()
         let (ports, announced) = AsyncStream.makeStream(of: UInt16.self, bufferingPolicy: .bufferingNewest(1))
         var program = Program(path, ["rcd", "--rc-addr", "127.0.0.1:0"])

@@ -168,7 +168,7 @@ public struct RcloneRemote: Sendable {
     private func reply(to path: SharePath, _ expire: Double?, _ revokes: Bool, _ force: Bool) async throws -> ServiceLinkResult {
         let text = path.description
         do {
-            let key: RequestKey = revokes ? .revoke(path: .init(text)) : .link(path: .init(text))
+            let key: SuspendedRequestKey = revokes ? .revoke(path: .init(text)) : .link(path: .init(text))
             let url = try await translatingFaults(path) {
                 try await scheduler.perform(key, force: force) { try await link(text, expire, revokes) }
             }

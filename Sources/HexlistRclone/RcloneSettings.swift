@@ -41,7 +41,7 @@ public struct RcloneSettings: Sendable {
 
     /// Returns the environment of the rclone process: that of the daemon without variables of rclone, Hexlist and systemd, but with the
     /// credentials.
-    func childEnvironment(_ login: RcloneLogin) -> [String] {
+    func childEnvironment(_ login: RcloneServerCredentials) -> [String] {
         var variables = environment.filter { name, _ in
             !name.utf8.starts(with: "RCLONE_".utf8) && !name.utf8.starts(with: "HEXLIST_".utf8) && !Self.ofSystemd.contains(name)
         }
@@ -67,9 +67,9 @@ public struct RcloneSettings: Sendable {
 }
 
 /// Random credentials for the HTTP server of one rclone process.
-struct RcloneLogin: Sendable {
-    let user = RcloneLogin.text()
-    let password = RcloneLogin.text()
+struct RcloneServerCredentials: Sendable {
+    let user = RcloneServerCredentials.text()
+    let password = RcloneServerCredentials.text()
 
     /// Returns 128 random bits as decimal digits.
     private static func text() -> String {

@@ -7,7 +7,7 @@ struct RequestID: Hashable, Sendable {
 }
 
 /// The operation and path of a request. If it fails repeatedly, all requests with the same key are suspended.
-enum RequestKey: Hashable, Sendable {
+enum SuspendedRequestKey: Hashable, Sendable {
     case list(path: PathKey)
     case entry(path: PathKey)
     case link(path: PathKey)
@@ -63,14 +63,14 @@ struct RequestQueue: Sendable {
     private static let backoff = Backoff(from: .seconds(1), to: .seconds(10))
 
     private struct Entry: Sendable {
-        let key: RequestKey
+        let key: SuspendedRequestKey
         var failures = 0
     }
 
     private var entries: [RequestID: Entry] = [:]
     private var waiting: Deque<RequestID> = []
     private var running: Set<RequestID> = []
-    private var pauses = FailureBackoff<RequestKey>()
+    private var pauses = FailureBackoff<SuspendedRequestKey>()
     private var last: UInt64 = 0
 
     var count: Int { entries.count }
@@ -81,7 +81,7 @@ struct RequestQueue: Sendable {
     var bookkeepingCount: Int { entries.count + waiting.count + running.count + pauses.count }
 
     /// Adds a request. `begin` has the requests that the caller starts now, in all methods.
-    mutating func add(_ key: RequestKey, force: Bool, now: Instant) -> (admission: Admission, begin: [RequestID]) {
+    mutating func add(_ key: SuspendedRequestKey, force: Bool, now: Instant) -> (admission: Admission, begin: [RequestID]) {
         if let until = pauses.end(of: key, now: now), !force { return (.paused(until: until), []) }
         pauses.lift(key)
         guard entries.count < Self.maximumCount else { return (.full, []) }

@@ -32,7 +32,7 @@ final class RequestScheduler: Sendable {
     /// Runs a request: waits for a slot, and retries after temporary failures.
     /// - Throws: `RcloneFault`; `CancellationError` if the task is cancelled, even if the attempt succeeds.
     func perform<Answer: Sendable>(
-        _ key: RequestKey, force: Bool, _ attempt: @Sendable () async throws -> Answer
+        _ key: SuspendedRequestKey, force: Bool, _ attempt: @Sendable () async throws -> Answer
     ) async throws -> Answer {
         let now = ContinuousClock.now
         let (admission, begun) = state.withLock { state in

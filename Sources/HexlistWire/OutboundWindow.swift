@@ -10,8 +10,8 @@ struct OutboundWindow: Sendable {
 
     private(set) var nextSequence: Int64 = 1
     private(set) var unacknowledgedBytes = 0
-    /// The time of the last receipt, or of the oldest unacknowledged frame if it was sent later, plus pauses of reading; `nil` if all
-    /// frames are acknowledged.
+    /// The instant since which a receipt is due: the last receipt, or the sending of the oldest unacknowledged frame if that is later. It
+    /// is moved forward by the time during which this side read nothing. `nil` if all frames are acknowledged.
     private(set) var waitingSince: ContinuousClock.Instant?
     /// The sent frames. Unacknowledged ones begin at index `head`.
     private var sent: [Sent] = []

@@ -181,7 +181,7 @@ import Testing
             var bytes = (0..<5_260).map { _ in UInt8.random(in: 0...255, using: &random) }
             if round % 2 == 0 { bytes.replaceSubrange(..<28, with: header) }
             #expect(reason(bytes, for: bob) == (round % 2 == 0 ? .damaged : .noEnvelope))
-            // Parses the random bytes as if they were a decrypted plaintext.
+            // Parses random bytes as a decrypted letter. In every fourth round they begin with a valid card, so that more of them is read.
             if round % 4 == 0 { bytes.replaceSubrange(..<Card.byteCount, with: ada.card.bytes) }
             #expect(throws: EnvelopeFault.self) { try bob.opener.letter(bytes[...], now: Int64(start)) { _ in .trusted } }
         }

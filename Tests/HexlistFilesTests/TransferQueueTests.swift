@@ -274,7 +274,7 @@ import Testing
         var stage = Stage()
         stage.come(1)
         for id in 1...6 { stage.add(Int64(id), peer: 1) }
-        // The first loss pauses the peer, so the others do not start.
+        // The first interrupted transfer pauses the peer, so its queued transfers do not start.
         for id in 1...4 { stage.end(Int64(id), .interrupted(progressed: false)) }
         #expect(stage.running.isEmpty && stage.armed == stage.now + .seconds(1))
         stage.wait()

@@ -226,7 +226,7 @@ struct LinkTargetTests {
     @Test("a non-ASCII label and the name are bounded in bytes before conversion")
     func longLabels() throws {
         func label(_ letters: Int) -> String { String(repeating: "ä", count: letters) }
-        // Labels of 62 and 64 bytes. The second one would have 40 bytes in ASCII.
+        // A label has at most 63 bytes of UTF-8: 62 are accepted and 64 refused, although the second label has only 40 bytes in Punycode.
         #expect(try LinkTarget("http://\(label(31)).example/", schemes: Self.schemes).host?.hasPrefix("xn--") == true)
         #expect(throws: LinkFault.host) { try LinkTarget("http://\(label(32)).example/", schemes: Self.schemes) }
         let name = Array(repeating: label(30), count: 4).joined(separator: ".")

@@ -74,7 +74,7 @@ extension TestNode {
     fileprivate func answer(_ peer: PeerID, from number: Int, yes: Bool) async throws -> PairingView.Stage {
         while true {
             let item = try await pairing { overview in
-                // The peer's last item, because a request continues after a failed exchange.
+                // The newest item of the peer: after a failed exchange, the request goes on as a new item.
                 overview.items.last { $0.peer == peer && $0.id >= number }.flatMap { $0.isAnswerable ? $0 : nil }
             }
             guard case .comparing(let digits) = item.stage else { return item.stage }

@@ -147,14 +147,14 @@ import Testing
             "HEXLIST_SOCKET": "/y", "https_proxy": "http://p",
         ])
         settings.configuration = "/c"
-        let login = RcloneLogin()
+        let login = RcloneServerCredentials()
         let variables = settings.childEnvironment(login)
         #expect(variables.contains("HOME=/h") && variables.contains("https_proxy=http://p") && variables.contains("RCLONE_CONFIG=/c"))
         #expect(
             !variables.contains {
                 ["RCLONE_RC_NO", "RCLONE_RC_SERVE=", "RCLONE_CONFIG_X", "NOTIFY", "HEXLIST"].contains(where: $0.hasPrefix)
             })
-        #expect(variables.contains("RCLONE_RC_PASS=\(login.password)") && login.password != RcloneLogin().password)
+        #expect(variables.contains("RCLONE_RC_PASS=\(login.password)") && login.password != RcloneServerCredentials().password)
     }
 }
 

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Request queue", .timeLimit(.minutes(5))) struct RequestQueueTests {
     private static let now = ContinuousClock.now
-    private static func key(_ number: Int) -> RequestKey { .link(path: .init("\(number)")) }
+    private static func key(_ number: Int) -> SuspendedRequestKey { .link(path: .init("\(number)")) }
 
     private struct Stage {
         var queue = RequestQueue()
@@ -100,9 +100,9 @@ import Testing
             let id = stage.begun[last]
             last += 1
             if case .retry = stage.end(id, .temporaryFailure) { stage.begun += stage.queue.ready(id) }
-            #expect(stage.queue.bookkeepingCount <= 2 * RequestQueue.maximumCount + 4 + FailureBackoff<RequestKey>.maximumKeys)
+            #expect(stage.queue.bookkeepingCount <= 2 * RequestQueue.maximumCount + 4 + FailureBackoff<SuspendedRequestKey>.maximumKeys)
         }
-        #expect(stage.queue.bookkeepingCount == FailureBackoff<RequestKey>.maximumKeys)
+        #expect(stage.queue.bookkeepingCount == FailureBackoff<SuspendedRequestKey>.maximumKeys)
     }
 
     // MARK: Driver

@@ -146,7 +146,7 @@ import Testing
         let next = try TestPeer(7, name: "ANNA")
         _ = try test.trust(next)
         #expect(try alias(next) == "ANNA")
-        // The name the user read becomes the alias, also if it is not a valid name.
+        // The alias comes from the name that the user was shown. If that is empty, the alias has the short UUID instead.
         let nameless = try TestPeer(10, name: "Eva")
         let named = contact(nameless)
         try test.write { _ = try $0.upsertPeer(named, creating: true) }

@@ -29,7 +29,7 @@ struct HostileInputTests {
         }
     }
 
-    /// A frame as long as a trusted peer's may be. `Benchmarks/decode --bombs` measures the same frames.
+    /// Frames that are expensive to decode, each of the maximum length for a trusted peer. `Benchmarks/decode --bombs` measures them too.
     static let bombs = Bombs.all(bytes: ProtocolLimits.trustedFrameBytes)
 
     @Test("a bomb is decoded or refused", arguments: bombs.map(\.0)) func bomb(_ name: String) throws {

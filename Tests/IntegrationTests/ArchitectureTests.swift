@@ -151,7 +151,8 @@ import Testing
                 let place = "\(file): \(line)"
                 #expect(
                     Self.otherTexts.keys.contains { place.contains($0) },
-                    "\(place)\nCompare bytes (PeerTextComparison, NormalizedName), or name it in `otherTexts` with the reason if no peer wrote it.")
+                    "\(place)\nCompare bytes (PeerTextComparison, NormalizedName), or name it in `otherTexts` with the reason if no peer wrote it."
+                )
             }
         }
     }

@@ -11,8 +11,9 @@ extension StrangeMachines {
             try lab.running(["exec", host, "\(Checkout.root)/Tests/Faults/forge"] + arguments, seconds: Patience.server)
         }
 
-        /// A peer's row once it is announced and a handshake at its announced address has proved its key. The session's address comes
-        /// first, perhaps of the other IP version. Before its announcement, a peer that dialled in is listed with its source port.
+        /// Waits until the peer is announced and a handshake at its announced address has proved its key, and returns its row. Until
+        /// then, the row may have another first address: the source port of a connection that the peer opened, or the session's address
+        /// of the other IP version.
         private static func reached(_ peer: String, from host: String, of lab: Lab) async throws -> PeerRow {
             func isReached(_ row: PeerRow) -> Bool {
                 row.uuid == peer && row.state == "verified" && row.endpoints.first?.via == "mdns"

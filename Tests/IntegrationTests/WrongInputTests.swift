@@ -140,7 +140,7 @@ struct WrongInput {
             switch fault {
             case .isFile: try local.folder.write("not a folder", to: "state")
             case .isClosed:
-                // Root can open folders closed to others, but not a folder inside a file.
+                // Root may open a folder of any mode, so for root the state folder is put below a regular file instead.
                 guard getuid() != 0 else {
                     try local.folder.write("not a folder", to: "parent")
                     let output = try await local.refused("--state-dir", "\(local.folder.path)/parent/state")

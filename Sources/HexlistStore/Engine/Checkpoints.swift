@@ -19,8 +19,8 @@ final class Checkpoints {
     /// Minimum length of the WAL, in pages, for a checkpoint while no write waits: 4 MiB. After a checkpoint SQLite overwrites the WAL from
     /// its beginning, and syncing overwritten pages is faster than syncing a growing file.
     private static let idlePages: CInt = 1_000
-    /// Maximum average number of pages of a commit in the WAL for a checkpoint at `idlePages`. A commit of a single hex has about 10 pages.
-    /// Excludes bulk sends: their queue is often empty for a moment, and more checkpoints would slow them down.
+    /// A checkpoint runs at `idlePages` only if the commits in the WAL have at most this many pages on average. A commit of a single hex
+    /// has about 10. Commits of bulk sends have more: their queue is often empty for a moment, and more checkpoints would slow them down.
     private static let smallCommitPages: CInt = 16
 
     /// Length of the WAL in pages after the last commit of this connection. Includes earlier commits of other programs.

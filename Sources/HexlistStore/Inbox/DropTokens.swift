@@ -129,7 +129,7 @@ extension HexStore {
 }
 
 extension StoreReader {
-    /// Whether a proven hex of the peer with this message id is stored, or was deleted recently.
+    /// Whether a hex with this message id, whose sender proved its key or drop token, is stored or was deleted recently.
     fileprivate func hasStored(_ message: MessageID, from peer: PeerID) throws -> Bool {
         guard let row = try peerRow(peer) else { return false }
         let query = "SELECT 1 FROM hex WHERE peer = ? AND messageID = ? AND isProven = 1"

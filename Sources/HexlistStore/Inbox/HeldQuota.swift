@@ -48,7 +48,7 @@ extension StoreWriter {
     ///   - sender: the sender's row; `nil` if it has none. The row must be current: no hex of the sender may have been stored in this
     ///     operation.
     ///   - source: the name of the sender's source, from `HeldSource.of`.
-    func heldCapacity(of sender: PeerRow?, from source: String, quotas: HeldQuotas) throws -> HeldCapacity {
+    func heldCapacity(of sender: PeerWriteColumns?, from source: String, quotas: HeldQuotas) throws -> HeldCapacity {
         let hasAlias = sender?.alias != nil
         var capacity = HeldCapacity(
             quotas: quotas, hasAlias: hasAlias, own: .init(hexes: sender?.held ?? 0, bytes: sender?.heldBytes ?? 0),

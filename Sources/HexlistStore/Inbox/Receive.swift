@@ -97,7 +97,7 @@ private struct BatchInsertion {
     /// Whether there is any tombstone of the sender. If not, the lookup of tombstones is skipped.
     private let peerHasTombstones: Bool
     /// The sender's row; `nil` if it has none yet. Inserted with the first stored hex.
-    private var peer: PeerRow?
+    private var peer: PeerWriteColumns?
     private lazy var source = HeldSource.of(sender.address)
     /// The capacity for held hexes; `nil` until it is needed.
     private var capacity: HeldCapacity?
@@ -131,7 +131,7 @@ private struct BatchInsertion {
         }
     }
 
-    private static func destination(for peer: PeerRow?, sender: Sender, policy: StrangerHexPolicy) -> Destination {
+    private static func destination(for peer: PeerWriteColumns?, sender: Sender, policy: StrangerHexPolicy) -> Destination {
         // Trust in a peer of one kind never applies to a peer of another kind.
         if let peer, peer.kind != sender.kind { return .refused(.notAccepting, retryAfter: RetryAfter.notAccepting) }
         // Guests and drop tokens have no key. The user permitted them to send, and `policy` says whether their hexes are held.
@@ -235,7 +235,7 @@ private struct BatchInsertion {
         ) { $0.text(0) == HexLocation.held.rawValue ? .held : .stored }
     }
 
-    private func hasTombstone(_ id: MessageID, of peer: PeerRow) throws -> Bool {
+    private func hasTombstone(_ id: MessageID, of peer: PeerWriteColumns) throws -> Bool {
         guard peerHasTombstones else { return false }
         try tombstone.check(peer.id.bindValue(to: tombstone.handle, at: 1))
         try tombstone.check(id.uuid.bindValue(to: tombstone.handle, at: 2))
@@ -306,7 +306,7 @@ private struct BatchInsertion {
     }
 
     /// Updates the counters after hexes were inserted into the inbox.
-    private mutating func countArrival(of ids: Range<Int64>, from peer: PeerRow) {
+    private mutating func countArrival(of ids: Range<Int64>, from peer: PeerWriteColumns) {
         let count = Int64(ids.count)
         store.counters.nextInbox &+= count
         store.counters.inbox &+= count
@@ -373,7 +373,7 @@ private struct BatchInsertion {
         return .held
     }
 
-    private mutating func peerRow() throws -> PeerRow {
+    private mutating func peerRow() throws -> PeerWriteColumns {
         if let peer { return peer }
         var row = try store.peerRow(making: sender.peer, kind: sender.kind, fingerprint: sender.fingerprint, name: sender.name)
         row.day = now / 86_400_000

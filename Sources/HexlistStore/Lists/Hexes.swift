@@ -239,8 +239,8 @@ extension StoreWriter {
     func remove(_ ids: [Int64], remembers: Bool) throws -> Int {
         let list = jsonArray(ids)
         let gone = try all(
-            "SELECT \(HexCounterColumns.columns), id FROM hex WHERE id IN (SELECT value FROM json_each(?))", list
-        ) { (hex: HexCounterColumns($0), id: $0.int64(HexCounterColumns.columnCount)) }
+            "SELECT \(CountedHexColumns.columns), id FROM hex WHERE id IN (SELECT value FROM json_each(?))", list
+        ) { (hex: CountedHexColumns($0), id: $0.int64(CountedHexColumns.columnCount)) }
         guard !gone.isEmpty else { return 0 }
         if remembers {
             try run(
@@ -260,7 +260,7 @@ extension StoreWriter {
     /// Lifetime of a tombstone in milliseconds: 60 days, twice the time for which a sender keeps an undelivered hex by default.
     private static let rememberedFor: Int64 = 60 * 86_400_000
 
-    private func uncount(_ gone: HexCounterColumns) {
+    private func uncount(_ gone: CountedHexColumns) {
         guard let location = gone.location else { return }
         let countsAsUnread = location == .inbox && gone.unread
         let isHeld = location == .held
@@ -281,10 +281,10 @@ extension StoreWriter {
     func takeIn(_ ids: [Int64], at now: Int64) throws -> [Int64] {
         let held = try all(
             """
-            SELECT \(HexCounterColumns.columns), id, (SELECT uuid FROM peer WHERE peer.id = hex.peer) FROM hex
+            SELECT \(CountedHexColumns.columns), id, (SELECT uuid FROM peer WHERE peer.id = hex.peer) FROM hex
             WHERE id IN (SELECT value FROM json_each(?)) AND location = 'held'
             """, jsonArray(ids)
-        ) { (id: $0.int64(HexCounterColumns.columnCount), hex: HexCounterColumns($0), uuid: $0.uuid(HexCounterColumns.columnCount + 1)) }
+        ) { (id: $0.int64(CountedHexColumns.columnCount), hex: CountedHexColumns($0), uuid: $0.uuid(CountedHexColumns.columnCount + 1)) }
         var waiting = Dictionary(held.map { ($0.id, $0) }) { first, _ in first }
         let taken = ids.compactMap { waiting.removeValue(forKey: $0) }
         try unindex(taken.map(\.id))
@@ -318,7 +318,7 @@ extension StoreWriter {
 }
 
 /// The columns of a hex on which the counters depend.
-private struct HexCounterColumns {
+private struct CountedHexColumns {
     static let columns = "location, peer, unread, byteCount"
     static let columnCount: Int32 = 4
 

@@ -65,7 +65,7 @@ struct OutboxAdmission {
     mutating func diskFailed() { isDiskTrusted = false }
 }
 
-/// The maximum space that hexes need in the outbox.
+/// An upper bound of the space that hexes will take in the outbox.
 struct OutboxCapacity {
     /// Number of rows: one for each hex and recipient.
     var rows: Int64 = 0

@@ -140,7 +140,9 @@ extension StoreWriter {
         if rowRange.state == .queued { count(peer: rowRange.peer) { $0.queued &-= rowRange.count } }
     }
 
-    private func settle(_ ids: ClosedRange<Int64>, as end: Settlement, of peer: PeerRow, at now: Int64) throws -> [OutboxStateChange] {
+    private func settle(_ ids: ClosedRange<Int64>, as end: Settlement, of peer: PeerWriteColumns, at now: Int64) throws
+        -> [OutboxStateChange]
+    {
         var moves: [OutboxStateChange] = []
         for rowRange in try outboxRowRanges(ids) where rowRange.peer == peer.id && takes(end.state, after: rowRange.state) {
             let rowRange = try isolate(ids, of: rowRange)

@@ -166,7 +166,7 @@ extension StoreWriter {
     }
 
     /// Returns the row of the peer, which is inserted if there is none. Call inside `change`.
-    private func row(making entry: RosterEntry) throws -> PeerRow {
+    private func row(making entry: RosterEntry) throws -> PeerWriteColumns {
         try peerRow(making: entry.peer, kind: entry.kind, fingerprint: entry.fingerprint, name: entry.name)
     }
 

@@ -30,7 +30,7 @@ public protocol ContentService: Sendable {
     /// - Throws: `notSupported` if files of this service cannot be fetched.
     func source(of path: SharePath) throws -> FetchSource
 
-    /// The same service, whose requests are made even if they are suspended after repeated failures.
+    /// The same service without the pause: its requests are sent even if requests to the service are suspended after repeated failures.
     var forced: any ContentService { get }
 }
 

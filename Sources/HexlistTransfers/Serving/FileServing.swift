@@ -123,7 +123,7 @@ final class FileServing {
         guard host.node.isTrusted(connection.peer) else { return connection.answer(requests.map { _ in FileAnswers.notFound }) }
         let peer = connection.peer.peerID
         let changes = shareChanges
-        let files = FileRequestResolver(peer: peer, store: host.store, tagKey: tagKey) { [weak host] row in
+        let files = PeerFileRequests(peer: peer, store: host.store, tagKey: tagKey) { [weak host] row in
             host?.assumeIsolated { host in
                 if !row.isFetched { host.store.recordFetch(of: row.id, by: peer) }
                 host.node.record(.offerFetched, peer: peer, data: ["name": row.name, "bytes": "\(row.size)"])
@@ -151,7 +151,7 @@ final class FileServing {
     private struct List: Sendable {
         var reading: FolderPageReader
         var asked: Asked
-        var made: [FileRequestResolver.Reply]
+        var made: [PeerFileRequests.Reply]
     }
 
     private func step(_ list: List, _ host: isolated FileTransfers) {
@@ -173,7 +173,7 @@ final class FileServing {
         if let next = lists.next(of: connection.peer.peerID, unfinished: isUnfinished ? list : nil) { step(next, host) }
     }
 
-    private func found(_ made: [FileRequestResolver.Reply], _ asked: Asked, _ host: isolated FileTransfers) {
+    private func found(_ made: [PeerFileRequests.Reply], _ asked: Asked, _ host: isolated FileTransfers) {
         let connection = asked.connection
         // The trust may have ended while the files were being opened.
         guard host.node.isTrusted(connection.peer) else { return connection.answer(made.map { _ in FileAnswers.notFound }) }
@@ -184,7 +184,7 @@ final class FileServing {
         answer(made, on: connection, host)
     }
 
-    private func answer(_ made: [FileRequestResolver.Reply], on connection: FileServerConnection, _ host: isolated FileTransfers) {
+    private func answer(_ made: [PeerFileRequests.Reply], on connection: FileServerConnection, _ host: isolated FileTransfers) {
         let shares = made.compactMap(\.share)
         if !shares.isEmpty, connections[ObjectIdentifier(connection)] != nil { sharesInUse[ObjectIdentifier(connection)] = shares }
         for one in made {

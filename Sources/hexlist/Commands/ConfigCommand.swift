@@ -32,7 +32,7 @@ struct ConfigCommand: AsyncParsableCommand {
                 let isGiven = item.source != .default
                 table.add([
                     Table.Cell(item.key), Table.Cell(item.value.isEmpty ? "–" : item.value, isGiven ? .strong : .plain, columns: 200),
-                    Table.Cell(ConfigText.source(item), isGiven ? .plain : .faint, columns: 200),
+                    Table.Cell(ConfigurationSourceText.source(item), isGiven ? .plain : .faint, columns: 200),
                 ])
             }
             try output.table(table)
@@ -76,7 +76,7 @@ struct ConfigCommand: AsyncParsableCommand {
     }
 }
 
-enum ConfigText {
+enum ConfigurationSourceText {
     /// Returns the source of a setting, followed by its value after the next restart if that differs.
     static func source(_ item: SettingJSON) -> String {
         let source =

@@ -81,7 +81,7 @@ struct OpenCommand: AsyncParsableCommand {
 
     private func report(_ link: LinkJSON, _ path: String, _ program: String?) throws {
         let output = common.output
-        if output.json { try output.object(OpenedJSON(url: link.url, opens: path, program: program)) } else { try output.line(path) }
+        if output.json { try output.object(OpenedLinkJSON(url: link.url, opens: path, program: program)) } else { try output.line(path) }
         try output.flush()
     }
 
@@ -118,7 +118,7 @@ struct OpenCommand: AsyncParsableCommand {
     }
 }
 
-private struct OpenedJSON: Encodable, JSONEncodable {
+private struct OpenedLinkJSON: Encodable, JSONEncodable {
     var url: String
     var opens: String
     /// The program that was started; `nil` if none was.

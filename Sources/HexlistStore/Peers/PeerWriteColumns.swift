@@ -1,7 +1,7 @@
 internal import HexlistModel
 
 /// The columns of a peer that write operations need.
-struct PeerRow {
+struct PeerWriteColumns {
     var id: Int64
     var uuid: UUIDBytes
     var kind: PeerKind
@@ -20,12 +20,12 @@ struct PeerRow {
 }
 
 extension StoreReader {
-    func peerRow(_ peer: PeerID) throws -> PeerRow? {
+    func peerRow(_ peer: PeerID) throws -> PeerWriteColumns? {
         try first(
             "SELECT id, fingerprint, trust, name, alias, held, heldBytes, day, dayHexes, dayBytes, receive, kind FROM peer "
                 + "WHERE uuid = ?", peer.uuid
         ) { row in
-            PeerRow(
+            PeerWriteColumns(
                 id: row.int64(0), uuid: peer.uuid, kind: PeerKind(number: row.int64(11)) ?? .hexlist,
                 fingerprint: row.isNull(1) ? nil : row.bytes(1),
                 trust: Trust(rawValue: row.text(2)) ?? .stranger, name: row.text(3), alias: row.optionalText(4),
@@ -41,7 +41,7 @@ extension StoreWriter {
     /// - Parameter kind: the kind of a new row. An existing row keeps its kind.
     func peerRow(
         making peer: PeerID, kind: PeerKind = .hexlist, fingerprint: Fingerprint? = nil, name: String = ""
-    ) throws -> PeerRow {
+    ) throws -> PeerWriteColumns {
         if let row = try peerRow(peer) { return row }
         try run(
             "INSERT INTO peer (uuid, kind, fingerprint, name) VALUES (?, ?, ?, ?)", peer.uuid, kind.number, fingerprint?.bytes, name)

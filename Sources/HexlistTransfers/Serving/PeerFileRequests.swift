@@ -7,7 +7,7 @@ import HexlistTransport
 import NIOCore
 
 /// Answers requests of a peer for files, on a file thread: looks them up in the store, opens the files, and reads small files.
-struct FileRequestResolver: Sendable {
+struct PeerFileRequests: Sendable {
     /// The answer to one request, and data for the log and for statistics.
     struct Reply: Sendable {
         var answer: FileAnswer
