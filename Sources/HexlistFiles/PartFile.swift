@@ -128,7 +128,7 @@ public final class PartFile: Sendable {
     }
 
     /// The length of the beginning of a file, and its digest.
-    fileprivate struct HashedPrefix: Sendable {
+    private struct HashedPrefix: Sendable {
         var length: Int64 = 0
         var digest = SHA256()
     }
@@ -212,26 +212,6 @@ public final class PartFile: Sendable {
                 if !state.usesLongStride || state.written.length % Self.longStride == 0 { try makeDurable(&state) }
                 try specification.checkRoom(folder.freeBytes(), for: specification.size - state.written.length)
             }
-        }
-    }
-
-    /// A position in a partial file, to which it can be truncated, with the digest of the bytes before it.
-    public struct Mark: Sendable {
-        fileprivate let prefix: HashedPrefix
-    }
-
-    /// The position after the bytes received so far.
-    public var mark: Mark { state.withLock { Mark(prefix: $0.written) } }
-
-    /// Removes the bytes that were appended since `mark` was read.
-    /// - Throws: `partLost`, `system`.
-    public func rewind(to mark: Mark) throws(FileFault) {
-        try withState { state throws(FileFault) in
-            guard state.written.length > mark.prefix.length else { return }
-            state.written = mark.prefix
-            if state.durable.length > mark.prefix.length { state.durable = mark.prefix }
-            state.writebackBegun = min(state.writebackBegun, mark.prefix.length)
-            try Self.cut(file, to: mark.prefix.length)
         }
     }
 

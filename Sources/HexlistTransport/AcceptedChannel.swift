@@ -202,7 +202,11 @@ final class AcceptedChannel: ChannelGateOwner {
         gate?.abort()
     }
 
-    func authenticated() { if let channel { state.plainSlots.authenticate(ObjectIdentifier(channel)) } }
+    func authenticated() {
+        guard let channel else { return }
+        state.plainSlots.authenticate(ObjectIdentifier(channel))
+        try? channel.syncOptions?.setOption(.recvAllocator, value: ReadBufferAllocator(maximumBytes: SocketOptions.longReadBytes))
+    }
 
     func ended() {
         deadline?.cancel()

@@ -87,17 +87,19 @@ import Testing
                     port, "POST /g/files/\(id)?at=\(at)", [token, "Content-Type: \(LocalAPI.uploadType)"], body: text, length: length)
             }
             #expect(try await piece(0, "abc").member("at") == "3")
-            _ = try await piece(3, "XX", length: 6)  // the connection is cut
-            #expect(try await ask(port, "GET /g/files/\(id)", [token]).member("at") == "3")
-            let gap = try await piece(4, "e")
-            #expect(try gap.status == 409 && gap.member("at") == "3")
-            #expect(try await piece(3, "defghijkl").status == 413)
+            _ = try await piece(3, "def", length: 6)  // the connection is cut: what arrived may count
+            let end = try await ask(port, "GET /g/files/\(id)", [token]).member("at")
+            let at = try #require(Int(end))
+            #expect((3...6).contains(at))
+            let gap = try await piece(at + 1, "e")
+            #expect(try gap.status == 409 && gap.member("at") == "\(at)")
+            #expect(try await piece(at, "defghijkl").status == 413)
             let hex = #"{"id":"\#(Self.send)","name":"An\u0007na \"x\" (trusted)","text":"Look: https://example.org/a","files":["\#(id)"]}"#
             #expect(try await ask(port, "POST /g/hexes", [token], body: hex).status == 409)
             // A reload announces the file again, and resumes.
             let again = try await ask(port, "POST /g/files", [token], body: #"{"name":"../Föhr.txt","size":9,"modified":1700000000000}"#)
-            #expect(try again.member("id") == id && again.member("at") == "3")
-            #expect(try await piece(3, "defghi").member("at") == "9")
+            #expect(try again.member("id") == id && again.member("at") == "\(at)")
+            #expect(try await piece(at, String("defghi".dropFirst(at - 3))).member("at") == "9")
             #expect(try await ask(port, "POST /g/hexes", [token], body: hex).status == 200)
             #expect(try await ask(port, "POST /g/hexes", [token], body: hex).status == 200)  // a repeated request
 

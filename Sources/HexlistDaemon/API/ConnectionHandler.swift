@@ -40,15 +40,15 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
     struct Limits: Sendable {
         /// Maximum bytes of a body, after which the connection is closed.
         var maximumBody = Int.max
-        /// The prefix of the paths at which each body counts as an upload, with the maximum bytes of such a body; `nil` if there are none.
-        var uploads: (path: String, maximumBody: Int)?
+        /// The prefixes of the paths at which each body counts as an upload, each with the maximum bytes of such a body.
+        var uploads: [(path: String, maximumBody: Int)] = []
         /// Whether the time limit also applies to streams of hexes and to pauses of a reply. Set for the peer port, to which every host on
         /// the network can connect.
         var isStrict = false
     }
 
     /// Maximum bytes of a refused body that are still received, so that the caller reads the reply. After more bytes the connection is
-    /// closed. Equals the maximum size of a piece of a guest's file.
+    /// closed.
     private static let discardedLimit = 4 << 20
 
     init(time: TimeAmount, _ limits: Limits = Limits()) { (self.time, self.limits) = (time, limits) }
@@ -70,7 +70,7 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
             bodyBytes = 0
             isBodyComplete = false
             timer?.cancel()
-            let uploads = limits.uploads.flatMap { request.path?.hasPrefix($0.path) ?? false ? $0 : nil }
+            let uploads = limits.uploads.first { request.path?.hasPrefix($0.path) ?? false }
             maximumBody = uploads?.maximumBody ?? limits.maximumBody
             isUpload = uploads != nil || LocalAPI.isUpload(request.headerFields[.contentType])
             if limits.isStrict || !LocalAPI.isStream(request.headerFields[.contentType]) { wait(context) }

@@ -57,8 +57,9 @@ struct GuestService: ServiceLifecycle.Service {
 
     /// Maximum seconds for which a connection may be idle or a request incomplete.
     private static let seconds: Int64 = 30
-    /// Maximum bytes of the body of a guest's request. The largest body is a piece of a file.
-    private static let maximumBody = Int(PieceSequence.largest)
+    /// Maximum bytes of the body of a guest's request, except the content of a file. It is larger than each accepted body, so that a guest
+    /// with a longer text gets a reply.
+    private static let maximumBody = 4 << 20
 
     func run() async throws {
         var logger = api.logger
@@ -71,7 +72,11 @@ struct GuestService: ServiceLifecycle.Service {
         let http = LocalServer.channel(
             settings: settings, seconds: Self.seconds,
             limits: ConnectionHandler.Limits(
-                maximumBody: Self.maximumBody, uploads: (path: DropResponder.path, maximumBody: DropReceiver.bodyBytes), isStrict: true),
+                maximumBody: Self.maximumBody,
+                uploads: [
+                    (path: GuestResponder.files, maximumBody: Int(GuestInvitations.largestFile)),
+                    (path: DropResponder.path, maximumBody: DropReceiver.bodyBytes),
+                ], isStrict: true),
             logger: logger
         ) { request, context in
             request.uri.path.hasPrefix(DropResponder.path)

@@ -56,7 +56,7 @@ struct GuestResponder: Sendable {
     }
 
     private static let downloads = "/g/d/"
-    private static let files = "/g/files/"
+    static let files = "/g/files/"
 
     static func gate(_ api: APIContext) async -> GuestGate {
         GuestGate(port: await api.node.nameAndPort().port, addresses: GuestAddresses.own(), hostName: hostName)
@@ -158,7 +158,9 @@ struct GuestResponder: Sendable {
         let modified = wanted.modified ?? Timestamp.now.milliseconds
         let (upload, known) = try guests.announce(
             GuestInvitations.Upload(id: "\(id)", name: FileName(wanted.name).description, size: wanted.size, modified: modified), of: guest)
-        if let known { return APIReply.json(GuestMessage.Announced(id: upload.id, at: known.at)) }
+        if let known {
+            return APIReply.json(GuestMessage.Announced(id: upload.id, at: try await api.node.transfers.onFileThread(known.position)))
+        }
         let (folder, reserve) = (api.node.transfers.guestFiles.folder, await api.node.diskReserve)
         do {
             let part = try await api.node.transfers.onFileThread {
@@ -168,7 +170,7 @@ struct GuestResponder: Sendable {
                 await discard([part])
                 throw GuestRefusal.over
             }
-            return APIReply.json(GuestMessage.Announced(id: upload.id, at: part.at))
+            return APIReply.json(GuestMessage.Announced(id: upload.id, at: 0))
         } catch {
             _ = guests.cancel(upload.id, of: guest)
             throw error
@@ -177,7 +179,9 @@ struct GuestResponder: Sendable {
 
     private func upload(_ request: Request, _ id: String, _ guest: GuestInvitations.GuestID) async throws -> Response {
         switch request.method {
-        case .get: return APIReply.json(GuestMessage.Position(at: try guests.part(id, of: guest).at))
+        case .get:
+            let part = try guests.part(id, of: guest)
+            return APIReply.json(GuestMessage.Position(at: try await api.node.transfers.onFileThread(part.position)))
         case .delete:
             guard guests.cancel(id, of: guest) else { throw GuestRefusal.notFound }
             return APIReply.json(GuestMessage.Empty())
@@ -186,7 +190,7 @@ struct GuestResponder: Sendable {
         }
     }
 
-    /// Writes a piece of a file. If the connection is closed before the end of the piece, the piece is discarded.
+    /// Writes a piece of a file while it is received. If the connection is closed before the end of the piece, the written bytes are kept.
     private func piece(_ request: Request, _ id: String, _ guest: GuestInvitations.GuestID) async throws -> Response {
         let part = try guests.part(id, of: guest)
         guard let query = request.uri.query, query.hasPrefix("at="), let offset = Int64(query.dropFirst(3)), offset >= 0,
@@ -194,7 +198,7 @@ struct GuestResponder: Sendable {
         else { throw GuestRefusal(status: 400, message: "A piece needs an offset and a length.") }
         let transfers = api.node.transfers
         let attempt: PieceSequence.Attempt
-        switch try await transfers.onFileThread({ try part.begin(at: offset, length: length) }) {
+        switch try await transfers.onFileThread({ part.begin(at: offset, length: length) }) {
         case .accepted(let begun): attempt = begun
         case .elsewhere(let at): return Self.elsewhere(at)
         case .wrongLength: throw GuestRefusal(status: 413, message: "This piece is too long.")
@@ -202,22 +206,28 @@ struct GuestResponder: Sendable {
         func write(_ bytes: ByteBuffer) async throws -> Bool {
             try await transfers.onFileThread { try part.append(bytes, of: attempt) }
         }
-        var pending = ByteBuffer()
-        for try await bytes in request.body {
-            pending.writeImmutableBuffer(bytes)
-            guard pending.readableBytes >= Self.chunk else { continue }
+        do {
+            var pending = ByteBuffer()
+            for try await bytes in request.body {
+                pending.writeImmutableBuffer(bytes)
+                guard pending.readableBytes >= Self.chunk else { continue }
+                guard try await write(pending) else { return Self.elsewhere(part.at) }
+                pending.clear()
+            }
             guard try await write(pending) else { return Self.elsewhere(part.at) }
-            pending.clear()
-        }
-        guard try await write(pending), let at = try await transfers.onFileThread({ try part.complete(attempt) }) else {
-            return Self.elsewhere(part.at)
+        } catch FileFault.partLost {
+            guard (try? guests.part(id, of: guest)) != nil else { throw GuestRefusal.over }  // it was deleted with its invitation
+            throw FileFault.partLost
         }
         if part.finished != nil { guests.completed(id, of: guest) }
-        return APIReply.json(GuestMessage.Position(at: at))
+        return APIReply.json(GuestMessage.Position(at: offset + length))
     }
 
+    /// The reply to a piece at another offset. It ends the connection, because the rest of the piece may be long.
     private static func elsewhere(_ at: Int64) -> Response {
-        APIReply.json(GuestMessage.Fault(message: "The next piece has another offset.", at: at), status: .conflict)
+        var response = APIReply.json(GuestMessage.Fault(message: "The next piece has another offset.", at: at), status: .conflict)
+        response.headers[.connection] = "close"
+        return response
     }
 
     /// Deletes the partial files of uploads to an earlier process of the daemon.

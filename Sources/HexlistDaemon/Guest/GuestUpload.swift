@@ -12,8 +12,6 @@ final class GuestUpload: Sendable {
 
     private struct State {
         var pieces: PieceSequence
-        /// The state of the partial file at the end of the last complete piece.
-        var mark: PartFile.Mark
         var finished: Finished?
     }
 
@@ -33,42 +31,43 @@ final class GuestUpload: Sendable {
         part = try folder.begin(
             session, number: 0, size: size, digest: nil, modified: overflow ? nil : nanoseconds, minimumFree: minimumFree)
         (self.session, self.folder) = (session, folder)
-        state = Mutex(State(pieces: PieceSequence(size: size), mark: part.mark))
+        state = Mutex(State(pieces: PieceSequence(size: size)))
         try state.withLock { state in if state.pieces.isComplete { try finish(&state) } }
     }
 
+    /// The offset of the next byte.
     var at: Int64 { state.withLock { $0.pieces.at } }
 
     /// The complete file; `nil` before the last piece is complete.
     var finished: Finished? { state.withLock { $0.finished } }
 
-    /// Begins an attempt to receive a piece. Removes the bytes of an incomplete earlier attempt.
-    func begin(at offset: Int64, length: Int64) throws -> PieceSequence.Beginning {
-        try state.withLock { state in
-            let beginning = state.pieces.begin(at: offset, length: length)
-            if case .accepted = beginning { try part.rewind(to: state.mark) }
-            return beginning
+    /// Ends the attempt in progress, so that late bytes of a request that the client has given up do not change the offset.
+    /// - Returns: the offset of the next byte.
+    func position() -> Int64 {
+        state.withLock { state in
+            state.pieces.interrupt(at: state.pieces.at)
+            return state.pieces.at
         }
     }
 
-    /// Writes bytes of a piece.
-    /// - Returns: `false` if a later attempt replaced this one, or if the piece has more bytes than announced.
+    /// Begins an attempt to receive a piece.
+    func begin(at offset: Int64, length: Int64) -> PieceSequence.Beginning {
+        state.withLock { $0.pieces.begin(at: offset, length: length) }
+    }
+
+    /// Writes bytes of a piece. After the last byte of the file, makes the file durable. After an error, `at` is the number of written bytes.
+    /// - Returns: `false` if the attempt has ended, or if the piece has more bytes than announced.
     func append(_ bytes: ByteBuffer, of attempt: PieceSequence.Attempt) throws -> Bool {
         try state.withLock { state in
             guard state.pieces.receive(Int64(bytes.readableBytes), of: attempt) else { return false }
-            try bytes.withUnsafeReadableBytes { bytes in try part.append(bytes) }
+            do {
+                try bytes.withUnsafeReadableBytes { bytes in try part.append(bytes) }
+                if state.pieces.isComplete { try finish(&state) }
+            } catch {
+                state.pieces.interrupt(at: part.length)
+                throw error
+            }
             return true
-        }
-    }
-
-    /// Completes a piece. After the last piece, makes the file durable.
-    /// - Returns: the offset of the next piece; `nil` if a later attempt replaced this one, or if bytes are missing.
-    func complete(_ attempt: PieceSequence.Attempt) throws -> Int64? {
-        try state.withLock { state in
-            guard let at = state.pieces.complete(attempt) else { return nil }
-            state.mark = part.mark
-            if state.pieces.isComplete { try finish(&state) }
-            return at
         }
     }
 

@@ -2,7 +2,7 @@
 // The page for guests. It works with iOS 14 and Chrome 86, and over plain HTTP, for which browsers offer no clipboard, no service workers
 // and no crypto.subtle.
 (() => {
-const piece = 4 << 20, stall = 8000;
+const stall = 8000;
 const app = document.getElementById('app'), who = document.getElementById('who'), note = document.getElementById('note');
 const el = (tag, properties = {}, ...children) => {
   const node = document.createElement(tag);
@@ -64,14 +64,13 @@ const over = message => {
   app.replaceChildren(who, note);
 };
 
-// Uploads a file in pieces of 4 MiB. If the screen is locked or the network is lost, the upload resumes at the end of the last complete
-// piece.
+// Uploads a file. If the screen is locked or the network is lost, the upload resumes at the end of the received bytes.
 async function upload(file, progress, say) {
   const made = await insist(say, 'POST', '/g/files', {name: file.name, size: file.size, modified: file.lastModified});
   let at = made.at;
   while (at < file.size) {
     try {
-      at = (await ask('POST', '/g/files/' + made.id + '?at=' + at, file.slice(at, at + piece), sent => progress(at + sent))).at;
+      at = (await ask('POST', '/g/files/' + made.id + '?at=' + at, file.slice(at), sent => progress(at + sent))).at;
     } catch (error) {
       if (error.status && error.status !== 409) throw error;
       say('Waiting for the connection…');
