@@ -36,12 +36,14 @@ struct LinkOpener: Sendable {
         var hasMore = true
         while hasMore {
             let since = last
-            let (events, newest) = try await supervisor.node.store.read {
-                (try $0.eventPage(since: since, limit: Self.batch, of: [.hexReceived]), try $0.counts().lastEvent)
+            let (events, senders, newest) = try await supervisor.node.store.read { reader in
+                let events = try reader.eventPage(since: since, limit: Self.batch, of: [.hexReceived])
+                let senders = try Set(events.items.compactMap(\.peer)).filter { try reader.peer($0)?.openLinks ?? 0 > 0 }
+                return (events, senders, try reader.counts().lastEvent)
             }
             for event in events.items {
                 last = event.number
-                guard let peer = event.peer, let hex = event.hex else { continue }
+                guard let peer = event.peer, senders.contains(peer), let hex = event.hex else { continue }
                 await open(hex, of: peer, &allowance)
             }
             hasMore = events.next != nil
