@@ -28,13 +28,15 @@ public struct Letter: Sendable, Equatable {
     public static func seal(
         _ frames: [[UInt8]], at time: UInt64, boot: BootNonce, card: Card, signer: IdentitySigner, for recipient: Card
     ) throws -> Envelope {
-        let payload = Self.payload(frames)
+        // A long payload is copied as rarely as possible: new memory for it costs more time than its encryption.
+        let signedHead = Self.signedHead(from: card.fingerprint, to: recipient.fingerprint, at: time, boot: boot)
+        let signed = Self.payload(frames, after: signedHead)
+        let payload = signed[signedHead.count...]
         guard payload.count <= maximumPayloadBytes else { throw LetterTooLong() }
         var plaintext = card.bytes
         let size = plaintextSize(payload: payload.count)
         plaintext.reserveCapacity(size)
-        plaintext += try signer.sign(
-            signedBytes(from: card.fingerprint, to: recipient.fingerprint, at: time, boot: boot, payload: payload[...]))
+        plaintext += try signer.sign(signed)
         plaintext.append(bigEndian: time)
         plaintext.append(bigEndian: boot.value)
         plaintext.append(bigEndian: UInt32(payload.count))
@@ -61,14 +63,16 @@ public struct Letter: Sendable, Equatable {
         return fitting
     }
 
-    static func payload(_ frames: [[UInt8]]) -> [UInt8] {
-        var payload: [UInt8] = []
-        payload.reserveCapacity(frames.reduce(0) { $0 + 4 + $1.count })
+    /// The frames, each after its length.
+    /// - Parameter head: bytes before the first frame.
+    static func payload(_ frames: [[UInt8]], after head: [UInt8] = []) -> [UInt8] {
+        var bytes = head
+        bytes.reserveCapacity(frames.reduce(head.count) { $0 + 4 + $1.count })
         for frame in frames {
-            payload.append(bigEndian: UInt32(frame.count))
-            payload += frame
+            bytes.append(bigEndian: UInt32(frame.count))
+            bytes += frame
         }
-        return payload
+        return bytes
     }
 
     /// Splits a payload into the bodies of its frames; `nil` if a length is 0 or leads beyond the end.
@@ -91,10 +95,14 @@ public struct Letter: Sendable, Equatable {
     static func signedBytes(
         from sender: Fingerprint, to recipient: Fingerprint, at time: UInt64, boot: BootNonce, payload: ArraySlice<UInt8>
     ) -> [UInt8] {
+        signedHead(from: sender, to: recipient, at: time, boot: boot) + payload
+    }
+
+    /// The bytes before the payload in `signedBytes`.
+    private static func signedHead(from sender: Fingerprint, to recipient: Fingerprint, at time: UInt64, boot: BootNonce) -> [UInt8] {
         var bytes = Array("hexlist-letter-1".utf8) + sender.bytes + recipient.bytes
         bytes.append(bigEndian: time)
         bytes.append(bigEndian: boot.value)
-        bytes += payload
         return bytes
     }
 }

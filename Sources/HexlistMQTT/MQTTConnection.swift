@@ -152,6 +152,11 @@ package final class MQTTConnection: @unchecked Sendable {
         var hasWritten = false
         for action in actions {
             switch action {
+            case .send(.publish(let publish)):
+                // The payload is long, so it is not copied into a packet first.
+                channel?.write(ByteBuffer(bytes: publish.head), promise: nil)
+                channel?.write(ByteBuffer(bytes: publish.payload), promise: nil)
+                hasWritten = true
             case .send(let packet):
                 channel?.write(ByteBuffer(bytes: packet.bytes ?? []), promise: nil)
                 hasWritten = true

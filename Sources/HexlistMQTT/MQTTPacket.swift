@@ -29,7 +29,7 @@ package enum MQTTPacket: Equatable, Sendable {
         case .subscribe(let id, let topic): Self.packet(0x82, Self.number(id) + Self.text(topic) + [1])
         case .pingRequest: [0xC0, 0]
         case .disconnect: [0xE0, 0]
-        case .publish(let publish): publish.bytes
+        case .publish(let publish): publish.head + publish.payload
         case .publishAcknowledgement(let id): [0x40, 2] + Self.number(id)
         case .connectAcknowledgement, .subscribeAcknowledgement, .pingResponse, .skippedPublish: nil
         }
@@ -95,9 +95,10 @@ package struct MQTTPublish: Equatable, Sendable {
         self.isRetained = isRetained
     }
 
-    var bytes: [UInt8] {
-        let head = MQTTPacket.text(topic) + (id.map(MQTTPacket.number) ?? [])
+    /// The bytes of the packet before the payload.
+    var head: [UInt8] {
+        let variable = MQTTPacket.text(topic) + (id.map(MQTTPacket.number) ?? [])
         let first: UInt8 = 0x30 | (id == nil ? 0 : 2) | (isRetained ? 1 : 0)
-        return MQTTPacket.header(first, head.count + payload.count) + head + payload
+        return MQTTPacket.header(first, variable.count + payload.count) + variable
     }
 }

@@ -61,17 +61,18 @@ package struct MQTTPacketDecoder: Sendable {
     }
 
     private func packet(_ header: Header, _ body: ArraySlice<UInt8>) throws(MQTTFault) -> MQTTPacket {
+        if header.kind == 3 {
+            guard let (topic, id, rest) = try Self.head(of: body, header.first) else { throw .malformed }
+            return .publish(MQTTPublish(id: id, topic: topic, payload: Array(rest), isRetained: header.first & 1 != 0))
+        }
         let bytes = Array(body)
         switch (header.first, bytes.count) {
         case (0x20, 2) where bytes[0] <= 1: return .connectAcknowledgement(code: bytes[1])
         case (0x40, 2): return .publishAcknowledgement(id: try Self.id(bytes[...]))
         case (0x90, 3...): return .subscribeAcknowledgement(id: try Self.id(bytes[...]), codes: Array(bytes[2...]))
         case (0xD0, 0): return .pingResponse
-        default: break
+        default: throw .malformed
         }
-        guard header.kind == 3 else { throw .malformed }
-        guard let (topic, id, rest) = try Self.head(of: body, header.first) else { throw .malformed }
-        return .publish(MQTTPublish(id: id, topic: topic, payload: Array(rest), isRetained: header.first & 1 != 0))
     }
 
     /// Discards the payload of a publish that is too long: the bytes that have arrived, and later the rest.
