@@ -24,6 +24,8 @@ final class RouteReader: @unchecked Sendable {
     private let times: NodeConfiguration.Routes
     private let timer: DeadlineTimer
     private var isWorking = false
+    /// The present round, once its envelopes are opened.
+    private var round = Round()
     /// Whether `work` was called during a round, so that another one follows.
     private var isDue = false
     /// The end of the last round; `nil` before the first.
@@ -102,7 +104,7 @@ final class RouteReader: @unchecked Sendable {
                 failures = 0
                 postpone(arrivals.postponed, node)
                 for (_, fault) in arrivals.dropped { dropped(fault, node) }
-                take(arrivals.letters[...], Round(arrivals), node)
+                take(arrivals, node)
             case .failure(let error):
                 node.logger.warning("mailbox cannot be read", metadata: ["route": "\(route.name)", "error": "\(error)"])
                 failures += 1
@@ -147,23 +149,21 @@ final class RouteReader: @unchecked Sendable {
     }
 
     /// The results of a round in progress.
-    private struct Round: Sendable {
-        var hasMore: Bool
+    private struct Round {
+        var hasMore = false
         /// The envelopes to remove.
-        var removals: [String]
+        var removals: [String] = []
+        /// The number of letters whose hexes are being stored.
+        var unstored = 0
         /// Receipts by sender, with the envelopes that they answer.
         var receipts: [Fingerprint: [(file: String, frames: [[UInt8]])]] = [:]
-
-        init(_ arrivals: MailboxRoundResult) {
-            hasMore = arrivals.hasMore
-            removals = arrivals.dropped.map(\.file)
-        }
     }
 
-    private func take(_ letters: ArraySlice<OpenedEnvelope>, _ round: Round, _ node: isolated Node) {
-        var round = round
-        var letters = letters
-        while let arrival = letters.popFirst() {
+    /// Handles the letters of a round. Their hexes are stored at the same time, so that letters share transactions.
+    private func take(_ arrivals: MailboxRoundResult, _ node: isolated Node) {
+        round = Round(hasMore: arrivals.hasMore, removals: arrivals.dropped.map(\.file))
+        var unstored: [(arrival: OpenedEnvelope, sender: Sender)] = []
+        for arrival in arrivals.letters {
             let peer = arrival.sender.peerID
             guard peer != node.id else {
                 tests.read(arrival.id)?(nil)
@@ -181,11 +181,13 @@ final class RouteReader: @unchecked Sendable {
                 continue
             }
             let sender = Sender(peer: peer, fingerprint: arrival.sender, name: node.registry[peer]?.name ?? "", address: route.name)
-            return keep(arrival.contents.hexes[...], from: sender, [], node) { [weak self, round, letters] results, node in
-                self?.kept(arrival, results, letters, round, node)
-            }
+            unstored.append((arrival, sender))
         }
-        answer(round, node)
+        round.unstored = unstored.count
+        guard !unstored.isEmpty else { return answer(node) }
+        for (arrival, sender) in unstored {
+            keep(arrival.contents.hexes[...], from: sender, [], node) { [weak self] results, node in self?.kept(arrival, results, node) }
+        }
     }
 
     /// Stores hexes in batches that are at most as large as those of a session.
@@ -205,23 +207,23 @@ final class RouteReader: @unchecked Sendable {
         }
     }
 
-    private func kept(
-        _ arrival: OpenedEnvelope, _ results: [DeliveryResult], _ letters: ArraySlice<OpenedEnvelope>, _ round: Round, _ node: isolated Node
-    ) {
-        var round = round
+    private func kept(_ arrival: OpenedEnvelope, _ results: [DeliveryResult], _ node: isolated Node) {
         if let receipts = arrival.contents.receipts(of: arrival.id, results) {
             round.receipts[arrival.sender, default: []].append((arrival.file, receipts.map { LetterContents.frame($0) }))
         } else {
             // A hex was refused temporarily, so this envelope is read again later. The round continues with the other envelopes.
             postpone([arrival.file], node)
         }
-        take(letters, round, node)
+        round.unstored -= 1
+        if round.unstored == 0 { answer(node) }
     }
 
     // MARK: Receipts
 
     /// Posts the receipts, then removes the envelopes that they answer.
-    private func answer(_ round: Round, _ node: isolated Node) {
+    private func answer(_ node: isolated Node) {
+        let round = round
+        self.round = Round()
         remove(round.removals, node)
         answer(round.receipts.map { (sender: $0.key, answers: $0.value) }[...], hasMore: round.hasMore, node)
     }
