@@ -148,6 +148,7 @@ let package = Package(
                 "HexlistModel", "HexlistSystem", "HexlistJSON", "HexlistFiles", "HexlistWire", "HexlistEnvelope", "HexlistDiscovery",
                 "HexlistStore", "HexlistTransport", "HexlistLocalSend", "HexlistFormats", "HexlistMQTT",
                 "HexlistAPI", "HexlistEventLoop", "HexlistSession", "HexlistDelivery", "HexlistTransfers",
+                .product(name: "HeapModule", package: "swift-collections"),
                 .product(name: "CoreMetrics", package: "swift-metrics"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "Crypto", package: "swift-crypto"),

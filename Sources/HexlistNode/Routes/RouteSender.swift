@@ -1,3 +1,4 @@
+import HeapModule
 import HexlistDelivery
 import HexlistEnvelope
 import HexlistEventLoop
@@ -47,6 +48,16 @@ final class RouteSender: @unchecked Sendable {
     private var gaps: Set<PeerID> = []
     /// The instants at which peers are handled next.
     private var due: [PeerID: ContinuousClock.Instant] = [:]
+    /// An instant at which a peer is handled; outdated if `due` has another one or none.
+    private struct DuePeer: Comparable {
+        var instant: ContinuousClock.Instant
+        var peer: PeerID
+
+        static func < (one: DuePeer, other: DuePeer) -> Bool { (one.instant, one.peer) < (other.instant, other.peer) }
+    }
+
+    /// The instants of `due` in their order, without those of active peers, and outdated ones.
+    private var dueInOrder = Heap<DuePeer>()
     private var active: Set<PeerID> = []
 
     init(_ times: NodeConfiguration.Routes, startedAt: ContinuousClock.Instant, on timer: DeadlineTimer) {
@@ -118,8 +129,11 @@ final class RouteSender: @unchecked Sendable {
     }
 
     private func schedule(_ peer: PeerID, at instant: ContinuousClock.Instant, _ node: isolated Node) {
-        guard !node.routes.all.isEmpty else { return }
-        due[peer] = min(due[peer] ?? instant, instant)
+        guard !node.routes.all.isEmpty, due[peer].map({ instant < $0 }) ?? true else { return }
+        due[peer] = instant
+        // Outdated instants remain until they have passed.
+        if dueInOrder.count > 2 * due.count + 1_024 { dueInOrder = Heap(due.map { DuePeer(instant: $0.value, peer: $0.key) }) }
+        dueInOrder.insert(DuePeer(instant: instant, peer: peer))
         timer.set(instant, node) { [weak self] in self?.work($0) }
     }
 
@@ -213,26 +227,26 @@ final class RouteSender: @unchecked Sendable {
     private func work(_ node: isolated Node) {
         guard !node.isStopping else { return }
         let now = node.clocks.now
-        for (peer, instant) in due.sorted(by: { $0.value < $1.value }) {
-            guard active.count < Self.concurrentPeers else { return }  // `finish` calls `work` again
-            guard instant <= now else { break }
-            guard !active.contains(peer) else { continue }
-            due[peer] = nil
-            active.insert(peer)
-            tidy(peer, node)
+        while active.count < Self.concurrentPeers, let next = dueInOrder.min, next.instant <= now {
+            dueInOrder.removeMin()
+            guard due[next.peer] == next.instant, !active.contains(next.peer) else { continue }
+            due[next.peer] = nil
+            active.insert(next.peer)
+            tidy(next.peer, node)
         }
-        if let next = due.filter({ !active.contains($0.key) }).values.min() { timer.set(next, node) { [weak self] in self?.work($0) } }
+        guard active.count < Self.concurrentPeers, let next = dueInOrder.min else { return }  // `finish` calls again
+        timer.set(next.instant, node) { [weak self] in self?.work($0) }
     }
 
     /// Ends the work for a peer, and schedules its next check or attempt.
     /// - Parameter retry: whether rows could not be posted, so that they are retried soon.
     private func finish(_ peer: PeerID, retry: Bool, _ node: isolated Node) {
         active.remove(peer)
+        if let instant = due[peer] { dueInOrder.insert(DuePeer(instant: instant, peer: peer)) }
         let found = attempts.removeValue(forKey: peer)
         obstacles[peer] = retry ? found : nil
         failures[peer] = retry ? (failures[peer] ?? 0) + 1 : nil
         if retry {
-            gaps.insert(peer)
             schedule(peer, at: node.clocks.now + Self.backoff.pause(after: failures[peer] ?? 1), node)
         } else if postings[peer] != nil {
             schedule(peer, at: node.clocks.now + Self.interval, node)
@@ -318,7 +332,7 @@ final class RouteSender: @unchecked Sendable {
     /// Posts the rows after `row` on the first route that accepts them.
     private func post(to peer: PeerID, on routes: ArraySlice<any Route>, after row: Int64, _ node: isolated Node) {
         guard let route = routes.first else {
-            repeated[peer] = nil
+            if repeated.removeValue(forKey: peer) != nil { gaps.insert(peer) }
             return finish(peer, retry: attempts[peer] != nil, node)
         }
         let hasRoom = postings[peer]?.hasRoom(on: route.name) ?? true
@@ -337,9 +351,10 @@ final class RouteSender: @unchecked Sendable {
                 // Rows may have been settled after the store was read.
                 guard self.settlements[peer]?.all ?? 0 == settlements.all else { return self.finish(peer, retry: false, node) }
                 guard case .success(let batch) = result, let last = batch.items.last?.id, let key = node.registry[peer]?.fingerprint else {
-                    return self.postedAll(peer, node)
+                    return self.postedAll(peer, on: route, node)
                 }
-                let rows = batch.items.filter { self.postings[peer]?.posting(of: $0.id) == nil }
+                let posted = self.postings[peer] ?? PostedEnvelopes()
+                let rows = row >= posted.lastRow ? batch.items : batch.items.filter { posted.posting(of: $0.id) == nil }
                 self.post(rows, to: key, on: route, node) { [weak self] obstacle, node in
                     guard let self else { return }
                     guard self.isAway(peer, node) else { return self.finish(peer, retry: false, node) }
@@ -347,16 +362,18 @@ final class RouteSender: @unchecked Sendable {
                         self.attempts[peer, default: []].append((route.name, obstacle))
                         return self.post(to: peer, on: routes.dropFirst(), after: row, node)
                     }
-                    guard batch.hasMore else { return self.postedAll(peer, node) }
+                    guard batch.hasMore else { return self.postedAll(peer, on: route, node) }
                     self.post(to: peer, on: routes, after: last, node)
                 }
             }
         }
     }
 
-    private func postedAll(_ peer: PeerID, _ node: isolated Node) {
+    private func postedAll(_ peer: PeerID, on route: any Route, _ node: isolated Node) {
         repeated[peer] = nil
-        gaps.remove(peer)
+        // A route that failed may take longer hexes, which were left out.
+        let failed = attempts[peer]?.compactMap { node.routes.reader($0.route)?.route } ?? []
+        if failed.contains(where: { $0.payloadBytes > route.payloadBytes }) { gaps.insert(peer) } else { gaps.remove(peer) }
         finish(peer, retry: false, node)
     }
 
@@ -382,6 +399,8 @@ final class RouteSender: @unchecked Sendable {
                 node.routes.reader(route.name)?.counters.posted(at: node.clocks.milliseconds)
                 node.metrics.envelopePosted()
             }
+            // A later letter was posted, and an earlier one was not.
+            if result.posted.keys.contains(where: { $0 >= result.posted.count }) { gaps.insert(peer) }
             if !result.posted.isEmpty {
                 keepPostings(of: peer, node)
                 node.logger.info(

@@ -138,9 +138,10 @@ extension HexStore {
         try await write { writer in for (key, value) in values { try writer.setMeta(key, value) } }
     }
 
-    /// Sets a named value, or removes it if `value` is `nil`. Returns immediately.
+    /// Sets a named value, or removes it if `value` is `nil`. Returns immediately. The write may be deferred for up to 20 ms to share a
+    /// transaction.
     public func setMeta(_ key: String, _ value: String?, completion: @escaping @Sendable (Result<Void, any Error>) -> Void) {
-        submit({ try $0.setMeta(key, value) }, completion: completion)
+        submit(isDeferrable: true, { try $0.setMeta(key, value) }, completion: completion)
     }
 
     /// Sets or removes named values and blocks the calling thread. For tools that run without a daemon.
