@@ -215,6 +215,12 @@ public final class PartFile: Sendable {
         }
     }
 
+    /// Checks that there is space for the rest of the file.
+    /// - Throws: `diskFull` if fewer than `Specification.minimumFree` bytes would stay free.
+    public func checkRoom() throws(FileFault) {
+        try specification.checkRoom(folder.freeBytes(), for: specification.size - length)
+    }
+
     /// Fills the partial file, which must be empty, with the content of another file. If the file system supports it, both share their
     /// blocks (reflink); otherwise the bytes are copied.
     /// - Parameter progress: called with the number of bytes copied so far; returns `false` to cancel.

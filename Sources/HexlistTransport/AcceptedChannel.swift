@@ -202,6 +202,7 @@ final class AcceptedChannel: ChannelGateOwner {
         gate?.abort()
     }
 
+    /// Keeps the slot of the connection, and permits longer reads.
     func authenticated() {
         guard let channel else { return }
         state.plainSlots.authenticate(ObjectIdentifier(channel))

@@ -15,7 +15,7 @@ import NIOCore
 enum SocketOptions {
     /// Maximum bytes of one read of a socket. TLS has a buffer of this size for each connection.
     static let readBytes = 16 << 10
-    /// Maximum bytes of one read of the socket of a trusted peer or a guest, if the previous read did not empty the socket. Bulk sends are
+    /// Maximum bytes of one read of the socket of a trusted peer, a guest, or a program with a drop token, if the previous read did not empty the socket. Bulk sends are
     /// 5 % faster than with `readBytes`.
     static let longReadBytes = 64 << 10
 

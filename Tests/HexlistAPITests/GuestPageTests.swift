@@ -72,6 +72,21 @@ import Testing
         }
     }
 
+    @Test("a file that ends where received bytes are written to the disk is complete") func fullBuffer() async throws {
+        try await TestDaemon.with("ada") { daemons in
+            let (_, port, key) = try await invite(daemons[0])
+            let token = try await token(port, key)
+            let size = 512 << 10
+            let id = try await ask(port, "POST /g/files", [token], body: #"{"name":"a","size":\#(size)}"#).member("id")
+            let sent = try await ask(
+                port, "POST /g/files/\(id)?at=0", [token, "Content-Type: \(LocalAPI.uploadType)"], body: String(repeating: "x", count: size)
+            )
+            #expect(try sent.status == 200 && sent.member("at") == "\(size)")
+            let hex = #"{"id":"\#(Self.send)","files":["\#(id)"]}"#
+            #expect(try await ask(port, "POST /g/hexes", [token], body: hex).status == 200)
+        }
+    }
+
     @Test("a text and a file in pieces become a hex in the inbox, with the file on this machine") func flow() async throws {
         try await TestDaemon.with("ada") { daemons in
             let client = daemons[0].client

@@ -159,7 +159,7 @@ struct GuestResponder: Sendable {
         let (upload, known) = try guests.announce(
             GuestInvitations.Upload(id: "\(id)", name: FileName(wanted.name).description, size: wanted.size, modified: modified), of: guest)
         if let known {
-            return APIReply.json(GuestMessage.Announced(id: upload.id, at: try await api.node.transfers.onFileThread(known.position)))
+            return APIReply.json(GuestMessage.Announced(id: upload.id, at: try await interrupt(known, upload.id, guest)))
         }
         let (folder, reserve) = (api.node.transfers.guestFiles.folder, await api.node.diskReserve)
         do {
@@ -180,8 +180,7 @@ struct GuestResponder: Sendable {
     private func upload(_ request: Request, _ id: String, _ guest: GuestInvitations.GuestID) async throws -> Response {
         switch request.method {
         case .get:
-            let part = try guests.part(id, of: guest)
-            return APIReply.json(GuestMessage.Position(at: try await api.node.transfers.onFileThread(part.position)))
+            return APIReply.json(GuestMessage.Position(at: try await interrupt(guests.part(id, of: guest), id, guest)))
         case .delete:
             guard guests.cancel(id, of: guest) else { throw GuestRefusal.notFound }
             return APIReply.json(GuestMessage.Empty())
@@ -190,7 +189,16 @@ struct GuestResponder: Sendable {
         }
     }
 
-    /// Writes a piece of a file while it is received. If the connection is closed before the end of the piece, the written bytes are kept.
+    /// Ends the request in progress for a file. If that request was cut after its last byte was written, the file is complete.
+    /// - Returns: the offset of the next byte.
+    private func interrupt(_ part: GuestUpload, _ id: String, _ guest: GuestInvitations.GuestID) async throws -> Int64 {
+        let (at, isComplete) = try await api.node.transfers.onFileThread { try (part.interrupt(), part.finished != nil) }
+        if isComplete { guests.completed(id, of: guest) }
+        return at
+    }
+
+    /// Writes a piece of a file while it is received. If the connection is closed before the end of the piece, the written bytes are kept;
+    /// at most `chunk` received bytes are lost.
     private func piece(_ request: Request, _ id: String, _ guest: GuestInvitations.GuestID) async throws -> Response {
         let part = try guests.part(id, of: guest)
         guard let query = request.uri.query, query.hasPrefix("at="), let offset = Int64(query.dropFirst(3)), offset >= 0,
@@ -198,7 +206,7 @@ struct GuestResponder: Sendable {
         else { throw GuestRefusal(status: 400, message: "A piece needs an offset and a length.") }
         let transfers = api.node.transfers
         let attempt: PieceSequence.Attempt
-        switch try await transfers.onFileThread({ part.begin(at: offset, length: length) }) {
+        switch try await transfers.onFileThread({ try part.begin(at: offset, length: length) }) {
         case .accepted(let begun): attempt = begun
         case .elsewhere(let at): return Self.elsewhere(at)
         case .wrongLength: throw GuestRefusal(status: 413, message: "This piece is too long.")
@@ -206,15 +214,21 @@ struct GuestResponder: Sendable {
         func write(_ bytes: ByteBuffer) async throws -> Bool {
             try await transfers.onFileThread { try part.append(bytes, of: attempt) }
         }
+        func isElsewhere() async throws -> Response { Self.elsewhere(try await transfers.onFileThread { part.at }) }
         do {
-            var pending = ByteBuffer()
+            var (pending, writtenAt) = (ByteBuffer(), ContinuousClock.now)
             for try await bytes in request.body {
                 pending.writeImmutableBuffer(bytes)
-                guard pending.readableBytes >= Self.chunk else { continue }
-                guard try await write(pending) else { return Self.elsewhere(part.at) }
+                // A slow upload is written as well, so that it ends with its invitation.
+                guard pending.readableBytes >= Self.chunk || ContinuousClock.now - writtenAt >= Self.writeInterval else { continue }
+                writtenAt = .now
+                guard try await write(pending) else { return try await isElsewhere() }
                 pending.clear()
             }
-            guard try await write(pending) else { return Self.elsewhere(part.at) }
+            // After the last byte of the file, nothing more can be appended.
+            if pending.readableBytes > 0 {
+                guard try await write(pending) else { return try await isElsewhere() }
+            }
         } catch FileFault.partLost {
             guard (try? guests.part(id, of: guest)) != nil else { throw GuestRefusal.over }  // it was deleted with its invitation
             throw FileFault.partLost
@@ -223,7 +237,8 @@ struct GuestResponder: Sendable {
         return APIReply.json(GuestMessage.Position(at: offset + length))
     }
 
-    /// The reply to a piece at another offset. It ends the connection, because the rest of the piece may be long.
+    /// The reply to a piece that is not at the next offset, or whose attempt has ended. It ends the connection, because the rest of the piece
+    /// may be long.
     private static func elsewhere(_ at: Int64) -> Response {
         var response = APIReply.json(GuestMessage.Fault(message: "The next piece has another offset.", at: at), status: .conflict)
         response.headers[.connection] = "close"
@@ -291,6 +306,8 @@ struct GuestResponder: Sendable {
     private static let hexBody = 512 << 10
     /// Number of bytes that are buffered before they are written to the disk.
     private static let chunk = 512 << 10
+    /// Maximum time for which received bytes are buffered while more arrive.
+    private static let writeInterval = Duration.seconds(5)
 
     private static let wrongMethod = GuestRefusal(status: 405, message: "This method is not supported.")
 

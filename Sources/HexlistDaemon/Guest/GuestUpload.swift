@@ -38,21 +38,27 @@ final class GuestUpload: Sendable {
     /// The offset of the next byte.
     var at: Int64 { state.withLock { $0.pieces.at } }
 
-    /// The complete file; `nil` before the last piece is complete.
+    /// The complete file; `nil` until its last byte is written.
     var finished: Finished? { state.withLock { $0.finished } }
 
     /// Ends the attempt in progress, so that late bytes of a request that the client has given up do not change the offset.
     /// - Returns: the offset of the next byte.
-    func position() -> Int64 {
-        state.withLock { state in
+    /// - Throws: `FileFault` `diskFull` if there is no space for the rest of the file.
+    func interrupt() throws -> Int64 {
+        let at = state.withLock { state in
             state.pieces.interrupt(at: state.pieces.at)
             return state.pieces.at
         }
+        if finished == nil { try part.checkRoom() }
+        return at
     }
 
     /// Begins an attempt to receive a piece.
-    func begin(at offset: Int64, length: Int64) -> PieceSequence.Beginning {
-        state.withLock { $0.pieces.begin(at: offset, length: length) }
+    /// - Throws: `FileFault` `diskFull` if there is no space for the rest of the file. Without this check, each attempt could write until
+    ///   `PartFile.append` checks the space.
+    func begin(at offset: Int64, length: Int64) throws -> PieceSequence.Beginning {
+        if finished == nil { try part.checkRoom() }
+        return state.withLock { $0.pieces.begin(at: offset, length: length) }
     }
 
     /// Writes bytes of a piece. After the last byte of the file, makes the file durable. After an error, `at` is the number of written bytes.

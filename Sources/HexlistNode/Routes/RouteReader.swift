@@ -24,7 +24,7 @@ final class RouteReader: @unchecked Sendable {
     private let times: NodeConfiguration.Routes
     private let timer: DeadlineTimer
     private var isWorking = false
-    /// The present round, once its envelopes are opened.
+    /// The results of the round in progress; empty until its envelopes are opened, and while receipts are posted.
     private var round = Round()
     /// Whether `work` was called during a round, so that another one follows.
     private var isDue = false
@@ -159,10 +159,10 @@ final class RouteReader: @unchecked Sendable {
         var receipts: [Fingerprint: [(file: String, frames: [[UInt8]])]] = [:]
     }
 
-    /// Handles the letters of a round. Their hexes are stored at the same time, so that letters share transactions.
+    /// Handles the letters of a round. Letters of different senders are stored at the same time, so that they share transactions.
     private func take(_ arrivals: MailboxRoundResult, _ node: isolated Node) {
         round = Round(hasMore: arrivals.hasMore, removals: arrivals.dropped.map(\.file))
-        var unstored: [(arrival: OpenedEnvelope, sender: Sender)] = []
+        var letters: [(arrival: OpenedEnvelope, sender: Sender)] = []
         for arrival in arrivals.letters {
             let peer = arrival.sender.peerID
             guard peer != node.id else {
@@ -181,12 +181,20 @@ final class RouteReader: @unchecked Sendable {
                 continue
             }
             let sender = Sender(peer: peer, fingerprint: arrival.sender, name: node.registry[peer]?.name ?? "", address: route.name)
-            unstored.append((arrival, sender))
+            letters.append((arrival, sender))
         }
-        round.unstored = unstored.count
-        guard !unstored.isEmpty else { return answer(node) }
-        for (arrival, sender) in unstored {
-            keep(arrival.contents.hexes[...], from: sender, [], node) { [weak self] results, node in self?.kept(arrival, results, node) }
+        round.unstored = letters.count
+        guard !letters.isEmpty else { return answer(node) }
+        for letters in Dictionary(grouping: letters, by: \.sender.peer).values { keep(letters[...], node) }
+    }
+
+    /// Stores the hexes of one sender's letters. One letter follows the other, so that the hexes stay in order.
+    private func keep(_ letters: ArraySlice<(arrival: OpenedEnvelope, sender: Sender)>, _ node: isolated Node) {
+        var letters = letters
+        guard let (arrival, sender) = letters.popFirst() else { return }
+        keep(arrival.contents.hexes[...], from: sender, [], node) { [weak self, letters] results, node in
+            self?.kept(arrival, results, node)
+            self?.keep(letters, node)
         }
     }
 

@@ -56,7 +56,7 @@ final class RouteSender: @unchecked Sendable {
         static func < (one: DuePeer, other: DuePeer) -> Bool { (one.instant, one.peer) < (other.instant, other.peer) }
     }
 
-    /// The instants of `due` in their order, without those of active peers, and outdated ones.
+    /// The instants of `due` in ascending order, and outdated ones. `work` skips those of active peers, and `finish` inserts them again.
     private var dueInOrder = Heap<DuePeer>()
     private var active: Set<PeerID> = []
 
@@ -234,7 +234,7 @@ final class RouteSender: @unchecked Sendable {
             active.insert(next.peer)
             tidy(next.peer, node)
         }
-        guard active.count < Self.concurrentPeers, let next = dueInOrder.min else { return }  // `finish` calls again
+        guard active.count < Self.concurrentPeers, let next = dueInOrder.min else { return }  // `finish` calls `work` again
         timer.set(next.instant, node) { [weak self] in self?.work($0) }
     }
 
@@ -369,6 +369,7 @@ final class RouteSender: @unchecked Sendable {
         }
     }
 
+    /// Ends posting after the last row was handled on `route`. Rows that are too long for it stay a gap if a failed route would take them.
     private func postedAll(_ peer: PeerID, on route: any Route, _ node: isolated Node) {
         repeated[peer] = nil
         // A route that failed may take longer hexes, which were left out.
@@ -399,7 +400,7 @@ final class RouteSender: @unchecked Sendable {
                 node.routes.reader(route.name)?.counters.posted(at: node.clocks.milliseconds)
                 node.metrics.envelopePosted()
             }
-            // A later letter was posted, and an earlier one was not.
+            // The letters are numbered from 0: an index of at least the count means that a letter before it was not posted.
             if result.posted.keys.contains(where: { $0 >= result.posted.count }) { gaps.insert(peer) }
             if !result.posted.isEmpty {
                 keepPostings(of: peer, node)

@@ -24,28 +24,28 @@ if (location.hash) {
   history.replaceState(null, '', '/');
 }
 
-// Sends a request. A piece of a file is aborted after 8 s without progress, any other request after 20 s. The error has the HTTP status, or
+// Sends a request. The content of a file is aborted after 8 s without progress, any other request after 20 s. The error has the HTTP status, or
 // the status 0 if there was no connection.
 const ask = (method, path, body, onProgress) => new Promise((resolve, reject) => {
   const request = new XMLHttpRequest();
-  const isPiece = body instanceof Blob;
+  const isFile = body instanceof Blob;
   let timer;
-  const fail = (message, status, at) => { clearTimeout(timer); reject(Object.assign(new Error(message), {status, at})); };
-  const wait = () => { clearTimeout(timer); timer = setTimeout(() => request.abort(), isPiece ? stall : 20000); };
+  const fail = (message, status) => { clearTimeout(timer); reject(Object.assign(new Error(message), {status})); };
+  const wait = () => { clearTimeout(timer); timer = setTimeout(() => request.abort(), isFile ? stall : 20000); };
   request.open(method, path);
   if (token) request.setRequestHeader('Authorization', 'Bearer ' + token);
-  if (body) request.setRequestHeader('Content-Type', isPiece ? 'application/octet-stream' : 'application/json');
+  if (body) request.setRequestHeader('Content-Type', isFile ? 'application/octet-stream' : 'application/json');
   request.upload.onprogress = event => { wait(); if (onProgress) onProgress(event.loaded); };
   request.onload = () => {
     let reply = {};
     try { reply = JSON.parse(request.responseText); } catch (error) { /* not JSON: a proxy */ }
-    if (request.status >= 300 || !request.status) return fail(reply.message || 'It was refused.', request.status, reply.at);
+    if (request.status >= 300 || !request.status) return fail(reply.message || 'It was refused.', request.status);
     clearTimeout(timer);
     resolve(reply);
   };
   request.onerror = request.onabort = () => fail('No connection.', 0);
   wait();
-  request.send(isPiece ? body : body ? JSON.stringify(body) : null);
+  request.send(isFile ? body : body ? JSON.stringify(body) : null);
 });
 // Sends a request, and repeats it while there is no connection, at most 600 times, which takes half an hour.
 const insist = async (say, ...request) => {
@@ -64,7 +64,7 @@ const over = message => {
   app.replaceChildren(who, note);
 };
 
-// Uploads a file. If the screen is locked or the network is lost, the upload resumes at the end of the received bytes.
+// Uploads a file. If the screen is locked or the network is lost, the upload resumes at the end of the written bytes.
 async function upload(file, progress, say) {
   const made = await insist(say, 'POST', '/g/files', {name: file.name, size: file.size, modified: file.lastModified});
   let at = made.at;
