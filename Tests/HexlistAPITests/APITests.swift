@@ -251,7 +251,7 @@ struct APITests {
             #expect(try await bob.client.delete(.list(from: "ada")).changed == 1)
 
             let tooMany = try await #require(throws: HexlistError.self) { try await bob.client.delete(.ids(Array(1...10_001))) }
-            #expect(tooMany.code == .badRequest && tooMany.message.contains("10000 fit"))
+            #expect(tooMany.code == .badRequest && tooMany.message.contains("the maximum is 10000"))
         }
     }
 

@@ -240,7 +240,7 @@ struct DoctorStepTests {
     func sessions() {
         #expect(Doctor.frame(.answered(bytes: 65_000, after: .milliseconds(3))).state == .ok)
         #expect(Doctor.frame(.unanswered(bytes: 65_000)).state == .failed)
-        #expect(Doctor.frame(.unanswered(bytes: 0)).message.contains("not even a short frame"))
+        #expect(Doctor.frame(.unanswered(bytes: 0)).message.contains("not even to a short frame"))
         #expect(Doctor.frame(.notNow).state == .warning)
         let id = PeerID(.init(high: 1, low: 2))
         func facts(_ bytes: Int) -> SessionFacts {

@@ -175,7 +175,7 @@ struct ConflictTests {
                     guard let session = await one.node.sessionID(with: two.id) else { return false }
                     await two.node.endSessions(with: .conflict)
                     try await eventually { await one.node.sessionID(with: two.id) != session }
-                    let isReported = await one.node.status().conflict?.contains("two says") == true
+                    let isReported = await one.node.status().conflict?.contains("two reports") == true
                     return isReported || trust == .stranger
                 }
                 if trust == .stranger { #expect(await one.node.status().conflict == nil) }
