@@ -132,7 +132,7 @@ struct DaemonRun: Sendable {
             await hooks.read(new.hooks)
             let waiting = api.configuration.took(new)
             if waiting.isEmpty {
-                logger.notice("configuration read again")
+                logger.notice("configuration reloaded")
             } else {
                 logger.notice(
                     "configuration reloaded; some changes need a restart", metadata: ["keys": "\(waiting.joined(separator: ", "))"])

@@ -229,11 +229,12 @@ import Testing
         try index()
         try test.store.onWritingConnection { db in
             try db.execute(sql: "UPDATE meta SET value = '2' WHERE key = '\(SearchIndex.formatKey)'")
+            try db.execute(sql: "INSERT INTO search (search) VALUES ('delete-all')")
         }
         try test.store.close()
-        // The first start empties the index and indexes a part; it ends before the rest is indexed.
+        // The first start marks all hexes as unindexed and indexes a part; it ends before the rest is indexed. A store also indexes in the
+        // background as soon as it is open, so the number of unindexed hexes is not known.
         let interrupted = try HexStore(path: test.path)
-        #expect(try interrupted.readSync { try $0.counts().unindexed } == 30)
         try await interrupted.write { try $0.index(entries: 10) }
         try interrupted.close()
         let again = try HexStore(path: test.path)
