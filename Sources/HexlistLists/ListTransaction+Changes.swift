@@ -116,8 +116,7 @@ extension ListTransaction {
 
     // MARK: - Values
 
-    /// Returns a version that is greater than all versions in the list.
-    public mutating func nextVersion() -> ListVersion { ListVersion(clock: clock.next(now: now), replica: replica) }
+    mutating func nextVersion() -> ListVersion { ListVersion(clock: clock.next(now: now), replica: replica) }
 
     mutating func writePlace(of id: ListNode.ID, parent: ListNode.ID, key: OrderKey) throws {
         let place = try storage.row(id)?.node.place
