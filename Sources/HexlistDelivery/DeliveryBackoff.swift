@@ -15,7 +15,7 @@ struct DeliveryBackoff: Sendable {
     /// The boot nonce and the frame limit of the peer's newest Hello.
     private var greeting: (boot: BootNonce, frameLimit: Int)?
 
-    /// The end of the pause: after a failed transfer, or requested by the peer, whichever ends later; `nil` if there is none.
+    /// The end of the pause: after a failed transfer, or requested by the peer (the later of both); `nil` if there is none.
     var until: Instant? {
         guard let failedUntil else { return refusedUntil }
         return refusedUntil.map { max($0, failedUntil) } ?? failedUntil

@@ -206,7 +206,7 @@ final class AcceptedChannel: ChannelGateOwner {
     func authenticated() {
         guard let channel else { return }
         state.plainSlots.authenticate(ObjectIdentifier(channel))
-        try? channel.syncOptions?.setOption(.recvAllocator, value: ReadBufferAllocator(maximumBytes: SocketOptions.longReadBytes))
+        SocketOptions.permitLongReads(on: channel)
     }
 
     func ended() {

@@ -148,7 +148,7 @@ public final class PeerConnection: @unchecked Sendable {
             eventLoop.assertInEventLoop()
             decoder.limit = newValue
             guard allowsLongFrames else { return }
-            try? channel.syncOptions?.setOption(.recvAllocator, value: ReadBufferAllocator(maximumBytes: SocketOptions.longReadBytes))
+            SocketOptions.permitLongReads(on: channel)
         }
     }
 

@@ -15,9 +15,14 @@ import NIOCore
 enum SocketOptions {
     /// Maximum bytes of one read of a socket. TLS has a buffer of this size for each connection.
     static let readBytes = 16 << 10
-    /// Maximum bytes of one read of the socket of a trusted peer, a guest, or a program with a drop token, if the previous read did not empty the socket. Bulk sends are
-    /// 5 % faster than with `readBytes`.
+    /// Maximum bytes of one read of a socket for which `permitLongReads` was called, if the previous read did not empty the socket. Bulk
+    /// sends are 5 % faster than with `readBytes`.
     static let longReadBytes = 64 << 10
+
+    /// Permits reads of up to 64 KiB. Called for trusted peers, guests, and programs with a drop token.
+    static func permitLongReads(on channel: any Channel) {
+        try? channel.syncOptions?.setOption(.recvAllocator, value: ReadBufferAllocator(maximumBytes: longReadBytes))
+    }
 
     static func apply(to channel: any Channel) throws {
         guard let options = channel.syncOptions else { return }

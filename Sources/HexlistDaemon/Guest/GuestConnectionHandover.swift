@@ -65,7 +65,7 @@ struct GuestService: ServiceLifecycle.Service {
         var logger = api.logger
         logger.logLevel = max(logger.logLevel, .notice)
         let (responder, drops) = (GuestResponder(api: api), DropResponder(api: api))
-        // The head of a browser's request has a few hundred bytes, so the default limits suffice, whatever is configured for the socket.
+        // The head of a browser's request has a few hundred bytes, so the default limits suffice. Those of the socket do not apply.
         var settings = Settings.API()
         settings.headerBytes = 16 << 10
         settings.headerFields = 64

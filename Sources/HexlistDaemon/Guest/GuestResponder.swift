@@ -214,7 +214,7 @@ struct GuestResponder: Sendable {
         func write(_ bytes: ByteBuffer) async throws -> Bool {
             try await transfers.onFileThread { try part.append(bytes, of: attempt) }
         }
-        func isElsewhere() async throws -> Response { Self.elsewhere(try await transfers.onFileThread { part.at }) }
+        func refusal() async throws -> Response { Self.elsewhere(try await transfers.onFileThread { part.at }) }
         do {
             var (pending, writtenAt) = (ByteBuffer(), ContinuousClock.now)
             for try await bytes in request.body {
@@ -222,12 +222,12 @@ struct GuestResponder: Sendable {
                 // A slow upload is written as well, so that it ends with its invitation.
                 guard pending.readableBytes >= Self.chunk || ContinuousClock.now - writtenAt >= Self.writeInterval else { continue }
                 writtenAt = .now
-                guard try await write(pending) else { return try await isElsewhere() }
+                guard try await write(pending) else { return try await refusal() }
                 pending.clear()
             }
             // After the last byte of the file, nothing more can be appended.
             if pending.readableBytes > 0 {
-                guard try await write(pending) else { return try await isElsewhere() }
+                guard try await write(pending) else { return try await refusal() }
             }
         } catch FileFault.partLost {
             guard (try? guests.part(id, of: guest)) != nil else { throw GuestRefusal.over }  // it was deleted with its invitation

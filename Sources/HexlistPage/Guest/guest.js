@@ -24,8 +24,8 @@ if (location.hash) {
   history.replaceState(null, '', '/');
 }
 
-// Sends a request. The content of a file is aborted after 8 s without progress, any other request after 20 s. The error has the HTTP status, or
-// the status 0 if there was no connection.
+// Sends a request. The content of a file is aborted after 8 s without progress, any other request after 20 s. The error has the HTTP
+// status, or the status 0 if there was no connection.
 const ask = (method, path, body, onProgress) => new Promise((resolve, reject) => {
   const request = new XMLHttpRequest();
   const isFile = body instanceof Blob;
