@@ -176,8 +176,8 @@ import Testing
         #expect(seen.withLock { $0["many-5"] } == first.union(["many-5"]))
     }
 
-    @Test("a burst is detected once, and ends after little traffic for a while")
-    func residue() {
+    @Test("a burst is detected once; memory is released after little work, and again until there is none")
+    func releasesOfABurst() {
         var state = MemoryReclaimerState()
         var begun = 0
         for _ in 1..<512 where state.passed(MemoryReclaimerState.operation) { begun += 1 }
@@ -185,11 +185,17 @@ import Testing
         let begins = state.passed(MemoryReclaimerState.operation)
         let beginsAgain = state.passed(100 << 20)
         #expect(begins && !beginsAgain)
-        let whileItPasses = state.isOver()
-        #expect(!whileItPasses)
-        _ = state.passed(MemoryReclaimerState.little)
-        let onceQuiet = state.isOver()
-        #expect(onceQuiet)
+        let muchWork = state.check()
+        #expect(muchWork == (releases: false, isRepeated: true))
+        for _ in 1...3 {
+            _ = state.passed(MemoryReclaimerState.little)
+            let littleWork = state.check()
+            #expect(littleWork == (releases: true, isRepeated: true))
+        }
+        _ = state.passed(MemoryReclaimerState.little + 1)
+        let more = state.check()
+        let none = state.check()
+        #expect(more == (releases: false, isRepeated: true) && none == (releases: true, isRepeated: false))
         // The next burst is counted from 0 again.
         let little = state.passed(MemoryReclaimerState.burst - 1)
         let enough = state.passed(1)

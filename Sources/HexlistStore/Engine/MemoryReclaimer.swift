@@ -5,7 +5,9 @@ internal import Synchronization
 /// Returns memory to the operating system after a burst of work: the page caches of SQLite's connections, at most 16 MiB, and free heap
 /// memory that glibc keeps.
 ///
-/// A burst ends after two seconds with at most 2 MiB of work. Memory that is returned earlier would be needed again immediately.
+/// The first release follows two seconds with at most 2 MiB of work: memory that is returned earlier would be needed again immediately.
+/// Further releases follow every two seconds until an interval had no work at all, because on a slow machine the remaining work of a burst
+/// takes longer.
 ///
 /// Required by a bound of `Tests/Faults/memory`, "texts": after a trusted peer sent long texts, at most 8 MiB or half of the added memory
 /// may stay in use. Without this type hexlistd keeps 17 of 23 MiB.
@@ -28,9 +30,12 @@ final class MemoryReclaimer: Sendable {
 
     private func scheduleCheck() {
         queue.asyncAfter(deadline: .now() + 2) { [self] in
-            guard state.withLock({ $0.isOver() }) else { return scheduleCheck() }
-            database.releaseMemory()
-            ProcessMemory.returnFreePages()
+            let check = state.withLock { $0.check() }
+            if check.releases {
+                database.releaseMemory()
+                ProcessMemory.returnFreePages()
+            }
+            if check.isRepeated { scheduleCheck() }
         }
     }
 }
@@ -40,7 +45,7 @@ struct MemoryReclaimerState {
     static let operation = 16 << 10
     /// Bytes of work after which a burst begins: the texts of operations, plus `operation` for each of them.
     static let burst = 8 << 20
-    /// A burst is over after two seconds with at most this number of bytes of work.
+    /// Memory is released after two seconds with at most this number of bytes of work.
     static let little = 2 << 20
 
     private enum Phase {
@@ -51,7 +56,7 @@ struct MemoryReclaimerState {
     private var phase = Phase.quiet(passed: 0)
 
     /// Counts bytes of work.
-    /// - Returns: whether a burst began. If `true`, the caller has to call `isOver` in two seconds.
+    /// - Returns: whether a burst began. If `true`, the caller has to call `check` in two seconds.
     mutating func passed(_ bytes: Int) -> Bool {
         switch phase {
         case .quiet(let before) where before + bytes >= Self.burst:
@@ -65,13 +70,14 @@ struct MemoryReclaimerState {
         return false
     }
 
-    /// Checks whether the burst is over. If not, the caller has to call this method again in two seconds.
-    mutating func isOver() -> Bool {
-        guard case .burst(let passed) = phase, passed > Self.little else {
+    /// Looks at the work since the previous check, or since the burst began. The burst is over if there was none.
+    /// - Returns: whether memory is to be released, and whether the caller has to call this method again in two seconds.
+    mutating func check() -> (releases: Bool, isRepeated: Bool) {
+        guard case .burst(let passed) = phase, passed > 0 else {
             phase = .quiet(passed: 0)
-            return true
+            return (releases: true, isRepeated: false)
         }
         phase = .burst(passed: 0)
-        return false
+        return (releases: passed <= Self.little, isRepeated: true)
     }
 }
