@@ -89,4 +89,22 @@ import Testing
             #expect(!guests.contains(finished.name, of: "a"))
         }
     }
+
+    @Test("a file that could not get its final name gets it at the next attempt") func finalName() async throws {
+        try await TemporaryFolder.with { folder in
+            let guests = ArrivalFolder(path: "\(folder.path)/guests")
+            let upload = try GuestUpload(session: "a", size: 3, in: guests, modified: 0, minimumFree: 0)
+            let session = "\(guests.path)/a"
+            let part = try #require(try FileManager.default.contentsOfDirectory(atPath: session).first)
+            try FileManager.default.moveItem(atPath: "\(session)/\(part)", toPath: "\(folder.path)/away")
+            let attempt = try accepted(upload.begin(at: 0, length: 3))
+            #expect(throws: FileFault.partLost) { try upload.append(ByteBuffer(string: "abc"), of: attempt) }
+            #expect(throws: FileFault.partLost) { try upload.interrupt() }
+            #expect(upload.finished == nil && upload.at == 3)
+            try FileManager.default.moveItem(atPath: "\(folder.path)/away", toPath: "\(session)/\(part)")
+            #expect(try upload.interrupt() == 3)
+            let finished = try #require(upload.finished)
+            #expect(try String(contentsOfFile: guests.path(of: "a", name: finished.name), encoding: .utf8) == "abc")
+        }
+    }
 }

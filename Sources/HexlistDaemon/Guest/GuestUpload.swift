@@ -41,12 +41,14 @@ final class GuestUpload: Sendable {
     /// The complete file; `nil` until its last byte is written.
     var finished: Finished? { state.withLock { $0.finished } }
 
-    /// Ends the attempt in progress, so that late bytes of a request that the client has given up do not change the offset.
+    /// Ends the attempt in progress, so that late bytes of a request that the client has given up do not change the offset. If all bytes are
+    /// written, but the file could not be made durable or get its final name, tries this again.
     /// - Returns: the offset of the next byte.
-    /// - Throws: `FileFault` `diskFull` if there is no space for the rest of the file.
+    /// - Throws: `FileFault`: `diskFull` if there is no space for the rest of the file; faults of `PartFile.finish`.
     func interrupt() throws -> Int64 {
-        let at = state.withLock { state in
+        let at = try state.withLock { state in
             state.pieces.interrupt(at: state.pieces.at)
+            if state.pieces.isComplete, state.finished == nil { try finish(&state) }
             return state.pieces.at
         }
         if finished == nil { try part.checkRoom() }
@@ -68,18 +70,24 @@ final class GuestUpload: Sendable {
             guard state.pieces.receive(Int64(bytes.readableBytes), of: attempt) else { return false }
             do {
                 try bytes.withUnsafeReadableBytes { bytes in try part.append(bytes) }
-                if state.pieces.isComplete { try finish(&state) }
             } catch {
                 state.pieces.interrupt(at: part.length)
                 throw error
             }
+            if state.pieces.isComplete { try finish(&state) }
             return true
         }
     }
 
+    /// Makes the file durable under its final name. After an error, `at` is the number of bytes that are still written.
     private func finish(_ state: inout State) throws {
         let digest = part.digest
-        state.finished = Finished(sha256: digest, name: try part.finish().name)
+        do {
+            state.finished = Finished(sha256: digest, name: try part.finish().name)
+        } catch {
+            state.pieces.interrupt(at: part.length)
+            throw error
+        }
     }
 
     func discard() {

@@ -73,6 +73,8 @@ async function upload(file, progress, say) {
       at = (await ask('POST', '/g/files/' + made.id + '?at=' + at, file.slice(at), sent => progress(at + sent))).at;
     } catch (error) {
       if (error.status && error.status !== 409) throw error;
+      // Browsers report a file that was deleted or changed after it was chosen like a lost connection.
+      await file.slice(0, 1).arrayBuffer().catch(() => { throw Object.assign(new Error(file.name + ' cannot be read any more. Choose it again.'), {status: 400}); });
       say('Waiting for the connection…');
       at = (await insist(say, 'GET', '/g/files/' + made.id)).at;
     }
