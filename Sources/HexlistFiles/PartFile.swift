@@ -137,7 +137,6 @@ public final class PartFile: Sendable {
     /// - Parameters:
     ///   - knownGood: the result of the last `suspend()`; 0 if unknown.
     ///   - progress: called with the number of bytes hashed so far; returns `false` to cancel.
-    ///   - progress: called with the number of bytes hashed so far; returns `false` to cancel.
     /// - Throws: `notFound`, `notFolder`, `notAllowed`, `diskFull`, `partInUse`, `cancelled`; `system`.
     public init(
         folder path: String, specification: Specification, knownGood: Int64 = 0, progress: (_ bytes: Int64) -> Bool = { _ in true }

@@ -22,7 +22,7 @@ public final class Rclone: Sendable {
         /// The request scheduler of each remote, by the bytes of the remote's name.
         var schedulers: [[UInt8]: RequestScheduler] = [:]
         /// The remotes, and the versions of all possible configuration files when the remotes were read.
-        var cached: (remotes: [RcloneRemote], files: [FileVersion])?
+        var cached: (remotes: [RcloneRemote], files: [LocalFileVersion])?
         /// The error of the last failed start. Until `until`, requests fail with it instead of starting rclone again.
         var failedStart: (error: HexlistError, until: ContinuousClock.Instant)?
     }
@@ -47,10 +47,10 @@ public final class Rclone: Sendable {
     public func remotes() async throws -> [RcloneRemote] {
         guard settings.program != nil else { throw RcloneFault.missing.error() }
         let (cached, failedStart) = state.withLock { ($0.cached, $0.failedStart) }
-        if let path = settings.configuration, !FileVersion(path).exists {
+        if let path = settings.configuration, !LocalFileVersion(path).exists {
             throw RcloneFault.noConfiguration(path).error(command: settings.command)
         }
-        let files = settings.configurationFiles.map(FileVersion.init)
+        let files = settings.configurationFiles.map(LocalFileVersion.init)
         if let cached, files == cached.files { return cached.remotes }
         if let failedStart, failedStart.until > .now { throw failedStart.error }
         do {

@@ -86,7 +86,8 @@ import Testing
         let newest = Mutex<Int64?>(nil)
         let done = DispatchSemaphore(value: 0)
         gate.release()
-        // Whether both share a transaction depends on timing: if the delay ends before the second request, they do. So the test repeats it.
+        // The second request should be committed alone, before the deferred first one. If the writer takes the second one only after the
+        // coalescing time of the first (3 ms), both share a transaction, which shows nothing. So the test repeats this.
         for number in 1...50 as ClosedRange<Int64> where newest.withLock({ $0 }) == nil {
             test.store.submit(isDeferrable: true, { try $0.appendEvent(.peerUp, at: 1) }, completion: { _ in done.signal() })
             test.store.submit(

@@ -232,7 +232,7 @@ import Testing
                 description: "x", sender: "Granny", links: [("https://a.example/1", "", "Box"), ("https://b.example/river", "no", "Box")]),
             from: ada)
         try index()
-        func match(_ text: String) throws -> [SearchMatch?] {
+        func match(_ text: String) throws -> [SearchExcerpt?] {
             try test.read { try $0.search(SearchFilter(try SearchExpression(parsing: text))) }.hits.map(\.match)
         }
         let one = try #require(try match("rio gran*")[0])
@@ -240,7 +240,7 @@ import Testing
             one.field == .description && one.link == nil && one.found == "Río" && one.before.hasPrefix("…") && one.before.hasSuffix("wörd ")
         )
         #expect(one.after.hasPrefix(" Grande wörd") && one.after.hasSuffix("…") && one.after.utf8.count < 130)
-        #expect(try match("river") == [SearchMatch(field: .url, link: 1, before: "https://b.example/", found: "river", after: "")])
+        #expect(try match("river") == [SearchExcerpt(field: .url, link: 1, before: "https://b.example/", found: "river", after: "")])
         #expect(try match("granny")[0]?.field == .sender)
         #expect(try match("host:b.example")[0]?.link == 1)
         #expect(try match("service:box") == [nil])

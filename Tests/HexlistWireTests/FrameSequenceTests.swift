@@ -5,8 +5,9 @@ import Testing
 
 @testable import HexlistWire
 
-/// All frame sequences up to a length, compared with a model of each frame's permitted effects: store a hex, settle a row, show an alert,
-/// send a frame, end the session. Nothing else is durable, so nothing else can change.
+/// Every sequence of up to three frames (four in long tests), compared with a model of the protocol. The model has the only effect that
+/// each frame may have: a hex to store, a settled row, an alert, a reported frame of pairing or dialling back, or the end of the session.
+/// Also checks which frames the session sends before a Hello.
 @Suite("Session: all frame sequences")
 struct FrameSequenceTests {
     /// The frames that a peer may send. Numbered ones carry the next number, except `jump`.

@@ -59,7 +59,8 @@ extension StrangeMachines {
                         for row in rows { try await lab.hexlist("h1", "outbox", "retry", "\(row.outboxID)", expecting: nil) }
                         try await lab.awaitDelivered("h1")
                     }
-                    // Receipts before the impossible one count.
+                    // A receipt that arrived before the impossible one is valid. In "falling" it acknowledges hexes that the faulty peer did not
+                    // keep, so these are not sent again.
                     let stored = try peer.stored()
                     #expect(stored == sent.filter { stored.contains($0) })
                     #expect(Set(sent).subtracting(stored).allSatisfy { $0.hasPrefix("falling") })

@@ -41,7 +41,7 @@ final class BulkIntake: Sendable {
     private let changed: @Sendable () -> Void
 
     /// - Parameter changed: called after each change of the progress, the refusals or the warnings.
-    init(node: Node, bulk: OutgoingSend, options: BulkReply.Options, changed: @escaping @Sendable () -> Void) {
+    init(node: Node, bulk: OutgoingSend, options: BulkResponder.Options, changed: @escaping @Sendable () -> Void) {
         self.node = node
         self.bulk = bulk
         allowsEmpty = options.allowsEmpty

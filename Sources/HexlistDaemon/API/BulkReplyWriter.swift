@@ -13,11 +13,11 @@ struct BulkReplyWriter: Sendable {
     let bulk: OutgoingSend
     /// Display names of the recipients, as of the start of the stream.
     let labels: [PeerID: PeerDisplayName]
-    let options: BulkReply.Options
+    let options: BulkResponder.Options
     let intake: BulkIntake
     private let startedAt = ContinuousClock.now
 
-    init(node: Node, bulk: OutgoingSend, labels: [PeerID: PeerDisplayName], options: BulkReply.Options, intake: BulkIntake) {
+    init(node: Node, bulk: OutgoingSend, labels: [PeerID: PeerDisplayName], options: BulkResponder.Options, intake: BulkIntake) {
         self.node = node
         self.bulk = bulk
         self.labels = labels

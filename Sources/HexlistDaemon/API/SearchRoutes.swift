@@ -103,7 +103,7 @@ extension ListedLinkJSON {
 }
 
 extension SearchMatchJSON {
-    init(_ match: SearchMatch) {
+    init(_ match: SearchExcerpt) {
         self.init(
             field: match.field.rawValue, link: match.link.map { $0 + 1 }, before: match.before, found: match.found, after: match.after)
     }

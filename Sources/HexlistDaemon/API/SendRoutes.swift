@@ -52,11 +52,11 @@ struct SendRoutes: Sendable {
     private func sendBulk(_ request: Request) async throws -> Response {
         let query = try APIQuery(
             request, allowing: ["to", "toAll", "wait", "timeout", "force", "allowEmpty", "results", "progress"])
-        let options = BulkReply.Options(
+        let options = BulkResponder.Options(
             wait: try query.choice("wait", SendWaitGoal.stored), seconds: try query.seconds("timeout", fallback: Self.defaultWait),
             allowsEmpty: try query.flag("allowEmpty"), reportsAll: try query.choice("results", BulkResults.failures) == .all,
             reportsProgress: try query.flag("progress"))
-        return try await BulkReply(api: api, peers: targets(query), force: query.flag("force"), options: options).response(to: request)
+        return try await BulkResponder(api: api, peers: targets(query), force: query.flag("force"), options: options).response(to: request)
     }
 
     /// The values of `results`: whether only failed hexes or all hexes get a line in the reply.

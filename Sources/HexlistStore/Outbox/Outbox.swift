@@ -15,11 +15,11 @@ extension HexStore {
         _ hexes: [PreparedHexes], from start: Int = 0, _ options: EnqueueOptions,
         completion: @escaping @Sendable (Result<EnqueueReport, any Error>) -> Void
     ) {
-        let capacity = OutboxCapacity(hexes, from: start, options)
-        let first = writes.outbox.withLock { $0.begin(capacity) }
+        let demand = OutboxDemand(hexes, from: start, options)
+        let first = writes.outbox.withLock { $0.begin(demand) }
         submit({ try $0.enqueue(hexes, from: start, options, ids: first) }) { [writes] result in
             let new = (try? result.get())?.newRows(for: options.recipients.count) ?? 0
-            writes.outbox.withLock { $0.ended(capacity, first: first, used: new, isWritten: new > 0) }
+            writes.outbox.withLock { $0.ended(demand, first: first, used: new, isWritten: new > 0) }
             completion(result)
         }
     }
@@ -36,8 +36,8 @@ extension HexStore {
         _ hex: PreparedHexes, _ options: EnqueueOptions, leave: (EnqueueReport) -> Void,
         completion: @escaping @Sendable (Result<EnqueueReport, any Error>, _ last: Int64) -> Void
     ) -> Bool {
-        let capacity = OutboxCapacity([hex], from: 0, options)
-        let first: Int64? = writes.outbox.withLock { $0.willFit(capacity, options) ? $0.begin(capacity) : nil }
+        let demand = OutboxDemand([hex], from: 0, options)
+        let first: Int64? = writes.outbox.withLock { $0.willFit(demand, options) ? $0.begin(demand) : nil }
         guard let first else { return false }
         // `leave` is called before `submit`, because waking the writer's thread may take the processor core from the thread to which
         // `leave` passes the hex.
@@ -46,8 +46,8 @@ extension HexStore {
         options.warns = false  // `willFit` found no recent failure; a hex that may be sent already must not be refused
         submit({ [options] in try $0.enqueue([hex], options, ids: first) }) { [writes] result in
             let isWritten = (try? result.get()).map { $0.full == nil } ?? false
-            writes.outbox.withLock { $0.ended(capacity, first: first, used: capacity.rows, isWritten: isWritten) }
-            completion(result, first &+ capacity.rows &- 1)
+            writes.outbox.withLock { $0.ended(demand, first: first, used: demand.rows, isWritten: isWritten) }
+            completion(result, first &+ demand.rows &- 1)
         }
         return true
     }
@@ -92,7 +92,7 @@ extension HexlistError {
 
 extension StoreWriter {
     /// Enqueues hexes, as `HexStore.enqueue` describes.
-    /// - Parameter first: the first of the ids reserved for the new rows. `OutboxCapacity.rows` ids are reserved.
+    /// - Parameter first: the first of the ids reserved for the new rows. `OutboxDemand.rows` ids are reserved.
     func enqueue(_ batch: [PreparedHexes], from start: Int = 0, _ options: EnqueueOptions, ids first: Int64) throws -> EnqueueReport {
         let failed = try FailedHexes(recentFailures(options))
         return try change {

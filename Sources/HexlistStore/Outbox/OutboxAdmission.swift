@@ -15,7 +15,7 @@ struct OutboxAdmission {
     /// Number of failed rows, as of the last commit.
     private var failed: Int64 = 0
     /// The rows to which ids were allocated and whose transactions have not ended.
-    private var pending = OutboxCapacity()
+    private var pending = OutboxDemand()
     /// Whether writes of new rows are expected to succeed. `false` after a transaction failed because of the disk, until a new outbox row
     /// is committed. Other commits do not reset it, because a smaller write may succeed on a disk that is nearly full.
     private var isDiskTrusted = true
@@ -27,10 +27,10 @@ struct OutboxAdmission {
 
     /// Allocates ids for new rows.
     /// - Returns: the first id.
-    mutating func begin(_ capacity: OutboxCapacity) -> Int64 {
-        defer { next &+= capacity.rows }
-        pending.rows &+= capacity.rows
-        pending.bytes &+= capacity.bytes
+    mutating func begin(_ demand: OutboxDemand) -> Int64 {
+        defer { next &+= demand.rows }
+        pending.rows &+= demand.rows
+        pending.bytes &+= demand.bytes
         return next
     }
 
@@ -40,18 +40,18 @@ struct OutboxAdmission {
     ///   - used: the number of ids that belong to rows or were reported to a caller. The remaining ids are allocated again, unless higher
     ///     ids were allocated meanwhile.
     ///   - isWritten: whether new rows were committed.
-    mutating func ended(_ capacity: OutboxCapacity, first: Int64, used: Int64, isWritten: Bool) {
-        pending.rows &-= capacity.rows
-        pending.bytes &-= capacity.bytes
-        if next == first &+ capacity.rows { next = first &+ used }
+    mutating func ended(_ demand: OutboxDemand, first: Int64, used: Int64, isWritten: Bool) {
+        pending.rows &-= demand.rows
+        pending.bytes &-= demand.bytes
+        if next == first &+ demand.rows { next = first &+ used }
         if isWritten { isDiskTrusted = true }
     }
 
     /// Whether new rows are expected to be committed: no transaction has failed because of the disk since an outbox row was last committed,
-    /// no recently failed row can cause a refusal, and the outbox has capacity.
-    func willFit(_ capacity: OutboxCapacity, _ options: EnqueueOptions) -> Bool {
-        isDiskTrusted && !(options.warns && failed > 0) && OutboxPack.ids.contains(next &+ capacity.rows)
-            && options.bounds.take(rows: undelivered &+ pending.rows &+ capacity.rows, bytes: bytes &+ pending.bytes &+ capacity.bytes)
+    /// no recently failed row can cause a refusal, and the outbox has space.
+    func willFit(_ demand: OutboxDemand, _ options: EnqueueOptions) -> Bool {
+        isDiskTrusted && !(options.warns && failed > 0) && OutboxPack.ids.contains(next &+ demand.rows)
+            && options.bounds.take(rows: undelivered &+ pending.rows &+ demand.rows, bytes: bytes &+ pending.bytes &+ demand.bytes)
     }
 
     /// Updates the estimates from the counters of the last commit. Another program may have made that commit.
@@ -66,7 +66,7 @@ struct OutboxAdmission {
 }
 
 /// An upper bound of the space that hexes will take in the outbox.
-struct OutboxCapacity {
+struct OutboxDemand {
     /// Number of rows: one for each hex and recipient.
     var rows: Int64 = 0
     /// Total bytes of the bodies.

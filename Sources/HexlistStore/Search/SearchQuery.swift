@@ -107,7 +107,7 @@ struct SearchQuery {
     // MARK: - The excerpt of a match
 
     /// Returns an excerpt of the text of a hex that has the most words of the query; of several, the first.
-    func match(in content: HexContent) -> SearchMatch? {
+    func match(in content: HexContent) -> SearchExcerpt? {
         let about = content.annotations(content.extra)
         var texts = [SearchedText(.description, nil, content.withBytes(of: content.hexDescription) { Array($0) })]
         texts += [SearchedText(.note, nil, about.note), SearchedText(.tags, nil, about.tags.joined(separator: ", "))]
@@ -124,21 +124,21 @@ struct SearchQuery {
     }
 
     /// Returns an excerpt of the text that has the most words of the query, or else of a URL with a wanted host.
-    func match(in texts: [SearchedText]) -> SearchMatch? {
+    func match(in texts: [SearchedText]) -> SearchExcerpt? {
         let sequences = wanted.map(\.sequence)
-        var best: (count: Int, match: SearchMatch)?
+        var best: (count: Int, match: SearchExcerpt)?
         for text in texts where !text.bytes.isEmpty && best?.count ?? 0 < sequences.count {
             let words = words.of(text.bytes)
             let ranges = sequences.compactMap { $0.range(in: words) }
             guard let first = ranges.min(by: { $0.lowerBound < $1.lowerBound }), ranges.count > best?.count ?? 0 else { continue }
-            best = (ranges.count, SearchMatch(text.field, text.link, text.bytes, first))
+            best = (ranges.count, SearchExcerpt(text.field, text.link, text.bytes, first))
         }
         if let best { return best.match }
         for clause in clauses where !clause.isExcluded {
             for case .host(let host) in clause.conditions {
                 guard let sequence = try? WordSequence(String(decoding: host, as: UTF8.self), isPrefix: false, words) else { continue }
                 for text in texts where text.field == .url {
-                    if let range = sequence.range(in: words.of(text.bytes)) { return SearchMatch(.url, text.link, text.bytes, range) }
+                    if let range = sequence.range(in: words.of(text.bytes)) { return SearchExcerpt(.url, text.link, text.bytes, range) }
                 }
             }
         }
@@ -148,18 +148,18 @@ struct SearchQuery {
 
 /// A text in which `SearchQuery.match` looks for words.
 struct SearchedText {
-    var field: SearchMatch.Field
+    var field: SearchExcerpt.Field
     /// The position of the link that has the text; `nil` for a text of the hex.
     var link: Int?
     var bytes: [UInt8]
 
-    init(_ field: SearchMatch.Field, _ link: Int?, _ bytes: [UInt8]) {
+    init(_ field: SearchExcerpt.Field, _ link: Int?, _ bytes: [UInt8]) {
         self.field = field
         self.link = link
         self.bytes = bytes
     }
 
-    init(_ field: SearchMatch.Field, _ link: Int?, _ text: String) { self.init(field, link, Array(text.utf8)) }
+    init(_ field: SearchExcerpt.Field, _ link: Int?, _ text: String) { self.init(field, link, Array(text.utf8)) }
 }
 
 extension SearchQuery.Condition {
@@ -177,7 +177,7 @@ extension SearchKey {
     static func condition(_ key: [UInt8]) -> String { "key : \"\(String(decoding: key.dropLast(), as: UTF8.self))\"" }
 }
 
-extension SearchMatch {
+extension SearchExcerpt {
     /// Maximum bytes of an excerpt before the match, after it, and of the match itself.
     private static let (bytesBefore, bytesAfter, bytesFound) = (60, 120, 200)
 

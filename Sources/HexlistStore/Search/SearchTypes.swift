@@ -39,13 +39,13 @@ public struct SearchFilter: Sendable, Equatable {
 public struct SearchHit: Sendable, Equatable {
     public var summary: HexSummary
     /// An excerpt of the matching text; `nil` if no text has the words, because the hex matches by sender, colour or service.
-    public var match: SearchMatch?
+    public var match: SearchExcerpt?
     /// The topmost hex that contains the hit; `nil` if the hit is not an inner hex.
     public var top: HexSummary?
 }
 
 /// An excerpt of a text of a hex, around the words that match.
-public struct SearchMatch: Sendable, Equatable {
+public struct SearchExcerpt: Sendable, Equatable {
     public enum Field: String, Sendable, CaseIterable {
         case description, linkDescription, url, sender, note, tags
     }
@@ -65,7 +65,7 @@ public struct LinkHit: Sendable {
     /// The descriptions of the hexes that contain the link, from the topmost to the one that has the link itself.
     public var folders: [String]
     /// An excerpt of the matching text of the link or of its hex; `nil` if no text has the words.
-    public var match: SearchMatch?
+    public var match: SearchExcerpt?
 }
 
 /// A page of links that match a search. `next` and `behind` are as in `SearchPage`.

@@ -3,7 +3,7 @@
 #endif
 
 /// Device, inode, size and modification time of a file. A different value means another file or another version of it.
-struct FileVersion: Equatable, Sendable {
+struct LocalFileVersion: Equatable, Sendable {
     private var device: UInt64 = 0
     private var inode: UInt64 = 0
     private var size: Int64 = 0

@@ -13,7 +13,7 @@ import ServiceLifecycle
 ///
 /// There are three tasks: one reads and decodes, one stores, one writes the reply. Input is therefore accepted even if the caller does not
 /// read the reply.
-struct BulkReply: Sendable {
+struct BulkResponder: Sendable {
     struct Options: Sendable {
         var wait: SendWaitGoal
         /// Maximum seconds to wait without progress, for room in the outbox or for delivery outcomes.
