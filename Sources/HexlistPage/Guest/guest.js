@@ -64,17 +64,23 @@ const over = message => {
   app.replaceChildren(who, note);
 };
 
+// Fails if a file of 1 byte or more was deleted after it was chosen. Chromium then reports the size 0, and browsers report the failed
+// upload like a lost connection.
+async function checkReadable(file) {
+  const first = await file.slice(0, 1).arrayBuffer().catch(() => ({}));
+  if (first.byteLength !== 1) throw Object.assign(new Error(file.name + ' cannot be read any more. Choose it again.'), {status: 400});
+}
 // Uploads a file. If the screen is locked or the network is lost, the upload resumes at the end of the written bytes.
-async function upload(file, progress, say) {
-  const made = await insist(say, 'POST', '/g/files', {name: file.name, size: file.size, modified: file.lastModified});
+async function upload(file, size, progress, say) {
+  if (size) await checkReadable(file);
+  const made = await insist(say, 'POST', '/g/files', {name: file.name, size, modified: file.lastModified});
   let at = made.at;
-  while (at < file.size) {
+  while (at < size) {
     try {
       at = (await ask('POST', '/g/files/' + made.id + '?at=' + at, file.slice(at), sent => progress(at + sent))).at;
     } catch (error) {
       if (error.status && error.status !== 409) throw error;
-      // Browsers report a file that was deleted or changed after it was chosen like a lost connection.
-      await file.slice(0, 1).arrayBuffer().catch(() => { throw Object.assign(new Error(file.name + ' cannot be read any more. Choose it again.'), {status: 400}); });
+      await checkReadable(file);
       say('Waiting for the connection…');
       at = (await insist(say, 'GET', '/g/files/' + made.id)).at;
     }
@@ -104,12 +110,15 @@ function form(name, once) {
     el('label', {htmlFor: 'files'}, 'Files'), files, button);
   text.oninput = () => sessionStorage.setItem('text', text.value);
   person.oninput = () => sessionStorage.setItem('name', person.value);
+  const sizes = new Map();
+  files.onchange = () => { for (const file of files.files) sizes.set(file, file.size); };
   fields.onsubmit = event => { event.preventDefault(); send(); };
   async function send() {
     const chosen = [...files.files];
     if (!chosen.length && !text.value.trim()) return text.focus();
     button.disabled = true;
-    const total = chosen.reduce((sum, file) => sum + file.size, 0) || 1;
+    const sizeOf = file => sizes.get(file) ?? file.size;
+    const total = chosen.reduce((sum, file) => sum + sizeOf(file), 0) || 1;
     const state = el('span', {}, 'Sending…'), bar = el('progress', {max: total, value: 0, 'aria-label': 'Progress'}), line = el('li', {}, state, bar);
     sent.prepend(line);
     const say = message => { state.textContent = message; };
@@ -117,11 +126,11 @@ function form(name, once) {
     try {
       let before = 0;
       for (const file of chosen) {
-        ids.push(await upload(file, at => {
+        ids.push(await upload(file, sizeOf(file), at => {
           bar.value = before + at;
           say('Sending… ' + Math.floor(100 * bar.value / total) + ' %');
         }, say));
-        before += file.size;
+        before += sizeOf(file);
       }
       await insist(say, 'POST', '/g/hexes', {id, name: person.value, text: text.value, files: ids});
       line.replaceChildren('✓ ' + name + ' has it');
