@@ -15,8 +15,8 @@ public enum ListLimits {
     public static let pageBytes = 1 << 20
     /// Maximum bytes of a page that is decoded.
     public static let receivedPageBytes = 2 << 20
-    /// Maximum bytes, lists, and bytes of a title in the answer to `GET /lists`. As many lists with such titles fit, even if every character
-    /// is written as an escape of 6 bytes.
+    /// Maximum bytes, lists, and bytes of a title in the answer to `GET /lists`. As many lists with such titles fit, even if every
+    /// character is written as an escape of 6 bytes.
     public static let overviewBytes = 1 << 20
     public static let overviewLists = 512
     public static let overviewTitleBytes = 256

@@ -27,12 +27,12 @@ extension ListTransaction {
 
     /// Deletes a node that was added together with the nodes in it, and those of these nodes that were not changed since.
     /// - Parameters:
-    ///   - version: the version with which all of them were added.
+    ///   - version: the version with which all of them were added; `nil` if `undone` has the versions.
     ///   - undone: further versions that do not count as changes.
     /// - Returns: the nodes that were deleted together with the hex that contains them, and the nodes that stay: changed ones, and the hexes
     ///   that contain them. If the node itself was changed since, it stays with everything in it.
     public mutating func undoAddition(
-        of id: ListNode.ID, version: ListVersion, _ undone: UndoneVersions
+        of id: ListNode.ID, version: ListVersion?, _ undone: UndoneVersions
     ) throws -> (inside: [ListNode.ID], kept: [ListNode.ID]) {
         guard let row = try storage.row(id), row.state != .deleted else { return ([], []) }
         guard undone.isUnchanged(row.node, since: version) else { return ([], [id]) }

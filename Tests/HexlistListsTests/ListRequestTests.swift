@@ -86,7 +86,8 @@ import Testing
         arguments: [
             (#""role":"own""#, #""role":"new""#), (#""role":"own""#, #""role":1"#), (#""access":"write""#, #""access":"delete""#),
             (#""seq":4711"#, #""seq":-1"#), (#""seq":4711"#, #""seq":1e3"#), (#""digest":"00000000000000bb""#, #""digest":"bb""#),
-            (#""replica":"00000000000000aa""#, #""replica":null"#), (#""hexes":3"#, #""hexes":-3"#), (#""title":"My Hexlist""#, #""title":5"#),
+            (#""replica":"00000000000000aa""#, #""replica":null"#), (#""hexes":3"#, #""hexes":-3"#),
+            (#""title":"My Hexlist""#, #""title":5"#),
             (#""machines":2"#, #""machines":"2""#), ("018BCFE5-6800-8100-8000", "018BCFE5-6800-8200-8000"),
         ])
     func leftOut(good: String, bad: String) throws {
@@ -101,7 +102,8 @@ import Testing
     }
 
     @Test("missing counts and titles have defaults") func defaults() throws {
-        let json = #"{"now":1,"lists":[{"list":"\#(Self.list)","role":"joined","access":"read","replica":"00000000000000aa","seq":0,"#
+        let json =
+            #"{"now":1,"lists":[{"list":"\#(Self.list)","role":"joined","access":"read","replica":"00000000000000aa","seq":0,"#
             + #""digest":"00000000000000bb","title":null}]}"#
         let overview = try ListOverview(decoding: Array(json.utf8))
         #expect(!overview.isOwnMachine)
@@ -114,9 +116,12 @@ import Testing
     @Test(
         "a page answers a request if it begins at the cursor or at 0, and leads further",
         arguments: [
-            (after: 5, through: 9, isLast: true, replica: 7, answers: true), (after: 5, through: 5, isLast: true, replica: 7, answers: true),
-            (after: 5, through: 5, isLast: false, replica: 7, answers: false), (after: 4, through: 9, isLast: true, replica: 7, answers: false),
-            (after: 6, through: 9, isLast: true, replica: 7, answers: false), (after: 0, through: 9, isLast: true, replica: 8, answers: true),
+            (after: 5, through: 9, isLast: true, replica: 7, answers: true),
+            (after: 5, through: 5, isLast: true, replica: 7, answers: true),
+            (after: 5, through: 5, isLast: false, replica: 7, answers: false),
+            (after: 4, through: 9, isLast: true, replica: 7, answers: false),
+            (after: 6, through: 9, isLast: true, replica: 7, answers: false),
+            (after: 0, through: 9, isLast: true, replica: 8, answers: true),
             (after: 5, through: 9, isLast: true, replica: 8, answers: false),
         ] as [(after: Int64, through: Int64, isLast: Bool, replica: UInt64, answers: Bool)])
     func answers(after: Int64, through: Int64, isLast: Bool, replica: UInt64, answers: Bool) throws {

@@ -9,7 +9,9 @@ import Testing
 /// The nodes of My Hexlist, and the rows of `hex` and `link` that show them.
 @Suite(.timeLimit(.minutes(5))) struct MyHexlistNodeTests {
     /// Compares the rows of My Hexlist with the nodes, and the derived values of the nodes with those derived from all nodes.
-    private func rowsShowTheNodes(_ store: HexStore) throws -> Bool {
+    /// - Parameter topsAreInOrder: whether the top level of both is in the same order. It is ordered by id, so hexes of other machines may
+    ///   have another place there.
+    func rowsShowTheNodes(_ store: HexStore, topsAreInOrder: Bool = true) throws -> Bool {
         try store.readSync { reader in
             let list = try ListRecord(on: reader)
             let storage = try SQLListStorage(list: list.id, on: reader)
@@ -37,7 +39,7 @@ import Testing
             }
             let listed = try reader.all("SELECT id FROM hex WHERE location = 'mine' ORDER BY id DESC") { $0.int64(0) }
             let hexes = try reader.first("SELECT count(*) FROM hex WHERE location IN ('mine', 'inside')") { $0.int(0) }
-            #expect(tops == listed && hexes == shown)
+            #expect((topsAreInOrder ? tops == listed : tops.sorted() == listed.sorted()) && hexes == shown)
             return try derivedAgain(storage.nodes(), list) == storage.allRows()
         }
     }
@@ -99,6 +101,7 @@ import Testing
             try db.execute(
                 sql: """
                     DROP TABLE node; DROP TABLE list; DROP TABLE replica; DROP TABLE mineChange;
+                    DROP TABLE ownMachine; DROP TABLE listCursor; DROP TABLE joining; DROP TABLE joinNode;
                     CREATE TABLE bin (
                         number INTEGER PRIMARY KEY, hex INTEGER NOT NULL UNIQUE, parent INTEGER, subject TEXT NOT NULL,
                         hexesInside INTEGER NOT NULL, links INTEGER NOT NULL, deletedAt INTEGER NOT NULL, lived INTEGER NOT NULL,
@@ -107,7 +110,7 @@ import Testing
                     CREATE INDEX binLived ON bin (lived);
                     INSERT INTO bin SELECT 1, \(ids[8]), \(ids[1]), 'b', 2, 3, 77, 88, CAST('\(Self.binned)' AS BLOB);
                     INSERT INTO bin SELECT 2, \(ids[9]), 999, '', 0, 0, 78, 89, CAST('damaged' AS BLOB);
-                    DELETE FROM grdb_migrations WHERE identifier LIKE '30 %';
+                    DELETE FROM grdb_migrations WHERE identifier LIKE '30 %' OR identifier LIKE '31 %';
                     PRAGMA user_version = 29;
                     """)
         }

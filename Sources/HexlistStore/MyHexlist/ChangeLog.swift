@@ -1,6 +1,6 @@
 internal import GRDB
 internal import HexlistLists
-internal import HexlistModel
+public import HexlistModel
 
 /// A change of My Hexlist in the change log: everything that one request changed.
 ///
@@ -25,6 +25,10 @@ public struct MyHexlistChange: Sendable, Equatable {
         /// Titles of pages that the daemon read. Not listed.
         case titles = 1
         case undo = 2
+        /// Nodes of another machine of the user, which came in one page.
+        case received = 3
+        /// The collection of another machine replaced the own one, with the own hexes and links.
+        case joined = 4
     }
 
     /// The number by which users refer to it. Numbers ascend; some are missing.
@@ -32,6 +36,8 @@ public struct MyHexlistChange: Sendable, Equatable {
     /// Milliseconds since 1970.
     public var at: Int64
     public var kind = Kind.user
+    /// The machine from which the changes came; `nil` for this one.
+    public var author: PeerID?
     public var hexes = Counts()
     public var links = Counts()
     /// The first hex that changed, or whose links changed. It may be deleted. `nil` if it never had a number on this machine.
@@ -97,6 +103,11 @@ public struct MyHexlistUndo: Sendable, Equatable {
 struct MyHexlistChangeDraft {
     var (hexes, links) = (MyHexlistChange.Counts(), MyHexlistChange.Counts())
     private(set) var records: ChangeRecordEncoder
+    /// The rows of the table `replica`. They must include those of the versions in added changes.
+    var replicaRows: [ReplicaNumber: Int64] {
+        get { records.replicaRows }
+        set { records.replicaRows = newValue }
+    }
     private(set) var first: ListNode.ID?
     private(set) var others = 0
     private var affected: Set<ListNode.ID> = []
@@ -125,7 +136,16 @@ struct MyHexlistChangeDraft {
         affect(hex)
     }
 
-    mutating func add(_ changes: [ListChange]) {
+    /// - Parameter isReceived: whether the changes came from another machine. What was deleted together with a hex is then counted here.
+    mutating func add(_ changes: [ListChange], isReceived: Bool = false) {
+        if isReceived {
+            // A hex may come after the nodes inside.
+            for change in changes where change.after.id.kind == .hex {
+                let parts = change.parts
+                if parts.contains(.deletion) { deletedHexes.insert(change.after.id) }
+                if parts.contains(.addition) { added.insert(change.after.id) }
+            }
+        }
         for change in changes {
             let parts = change.parts
             guard !parts.isEmpty else { continue }
@@ -134,13 +154,17 @@ struct MyHexlistChangeDraft {
             if parts.contains(.deletion) {
                 if isHex { deletedHexes.insert(id) }
                 // Restoring the hex restores what was deleted together with it. `countDeleted` counts it.
-                if let hex = change.after.deletion?.with, deletedHexes.contains(hex) { continue }
+                if let hex = change.after.deletion?.with, deletedHexes.contains(hex) {
+                    if isReceived { countDeleted(hexes: isHex ? 1 : 0, links: isHex ? 0 : 1) }
+                    continue
+                }
             }
             var counts = isHex ? hexes : links
             count(change, parts, &counts)
             if isHex { hexes = counts } else { links = counts }
             let container = change.before?.place?.parent ?? change.after.place?.parent
             records.append(.node(change, container: container))
+            if parts.contains(.addition), container.map(added.contains) ?? false { continue }
             if let hex = isHex ? id : container, hex != list { affect(hex) }
         }
     }
@@ -196,10 +220,10 @@ extension StoreReader {
             ORDER BY number DESC
             """, before ?? .max, since ?? .min, node?.uuid, hex, limit: limit
         ) { row in
-            row.size(of: 14...18)
+            row.size(of: 14...19)
         } read: { row in
             var change = Self.change(row)
-            change.values = try values(ChangeRecordDecoder(row.bytes(18), numbers: storage.numbers))
+            change.values = try values(ChangeRecordDecoder(row.bytes(19), numbers: storage.numbers))
             return change
         }
         return Page(items: found.rows, next: found.hasMore ? found.rows.last?.number : nil)
@@ -210,7 +234,8 @@ extension StoreReader {
 
     private static let changeColumns = """
         number, at, kind, hexesAdded, hexesDeleted, hexesRestored, hexesMoved, hexesChanged, linksAdded, linksDeleted, linksRestored,
-        linksMoved, linksChanged, hex, subject, others, undoneBy, undoneBy IS NULL AND nodes IS NOT NULL
+        linksMoved, linksChanged, hex, subject, others, undoneBy, undoneBy IS NULL AND nodes IS NOT NULL,
+        author
         """
 
     private static func change(_ row: SQLStatement) -> MyHexlistChange {
@@ -221,8 +246,9 @@ extension StoreReader {
             return counts
         }
         return MyHexlistChange(
-            number: row.int64(0), at: row.int64(1), kind: MyHexlistChange.Kind(rawValue: row.int(2)) ?? .user, hexes: counts(3),
-            links: counts(8), hex: row.optionalInt64(13), subject: row.text(14), others: row.int(15),
+            number: row.int64(0), at: row.int64(1), kind: MyHexlistChange.Kind(rawValue: row.int(2)) ?? .user,
+            author: row.uuid(18).map { PeerID($0) }, hexes: counts(3), links: counts(8), hex: row.optionalInt64(13), subject: row.text(14),
+            others: row.int(15),
             undoneBy: row.optionalInt64(16), isUndoable: row.bool(17))
     }
 
@@ -300,9 +326,11 @@ extension StoreWriter {
     // MARK: - Inside `change`
 
     /// Adds a change to the log, and removes the oldest changes above the bounds.
-    /// - Parameter number: `ListRecord.changes` plus 1.
-    func log(_ draft: MyHexlistChangeDraft, _ kind: MyHexlistChange.Kind, number: Int64, at now: Int64) throws {
-        let nodes = draft.records.bytes.count > MyHexlistChange.maximumNodeBytes ? nil : draft.records.bytes
+    /// - Parameters:
+    ///   - author: the machine from which the changes came; `nil` for this one.
+    ///   - number: `ListRecord.changes` plus 1.
+    func log(_ draft: MyHexlistChangeDraft, _ kind: MyHexlistChange.Kind, from author: PeerID? = nil, number: Int64, at now: Int64) throws {
+        let nodes = kind == .joined || draft.records.bytes.count > MyHexlistChange.maximumNodeBytes ? nil : draft.records.bytes
         let subject = try draft.first.map { try self.subject(of: $0) } ?? ""
         let hex = try draft.first.flatMap { try first("SELECT hex FROM node WHERE uuid = ?", $0.uuid) { $0.optionalInt64(0) } ?? nil }
         let bytes = 128 + subject.utf8.count + (nodes?.count ?? 0)
@@ -310,10 +338,11 @@ extension StoreWriter {
         try run(
             """
             INSERT INTO mineChange (number, at, lived, kind, hexesAdded, hexesDeleted, hexesRestored, hexesMoved, hexesChanged,
-                linksAdded, linksDeleted, linksRestored, linksMoved, linksChanged, hex, subject, others, bytes, nodes)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                linksAdded, linksDeleted, linksRestored, linksMoved, linksChanged, hex, subject, others, bytes, nodes,
+                author)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             """, number, now, lived, kind.rawValue, hexes.added, hexes.deleted, hexes.restored, hexes.moved, hexes.changed, links.added,
-            links.deleted, links.restored, links.moved, links.changed, hex, subject, draft.others, bytes, nodes)
+            links.deleted, links.restored, links.moved, links.changed, hex, subject, draft.others, bytes, nodes, author?.uuid)
         try run("UPDATE list SET changes = ?, changeBytes = changeBytes + ? WHERE id = 1", number, bytes)
         try forgetChanges(upTo: number - Int64(MyHexlistChange.maximumRows))
         while let oldest = try oldestOverflowingChange() { try forgetChanges(upTo: oldest) }

@@ -123,7 +123,7 @@ struct MyHexlistConversion {
     private mutating func addBin(to list: ListNode.ID) throws {
         let rows = try SQLStatement("SELECT hex, parent, deletedAt, lived, content FROM bin ORDER BY number", on: db)
         let container = try SQLStatement("SELECT uuid FROM node WHERE hex = ? AND kind = 1", on: db)
-        var nodes = try NodeInserter(on: db)
+        var nodes = try NodeInserter(on: db, hasNumbers: false)
         while try rows.step() {
             guard let tree = try? BinnedTree(jsonBytes: rows.bytes(4)) else { continue }
             var parent = list

@@ -23,10 +23,10 @@ struct MyHexlistTransaction {
         self.writer = writer
         self.now = now
         list = try ListRecord(on: writer)
-        let storage = try SQLListStorage(list: list.id, on: writer, at: now)
+        let storage = try SQLListStorage(list: list.id, sequence: list.sequence, on: writer, at: now)
         draft = MyHexlistChangeDraft(storage)
         nodes = ListTransaction(
-            storage: storage, replica: list.replica, clock: HybridClock(last: list.clock), digest: nil, now: now)
+            storage: storage, replica: list.replica, clock: HybridClock(last: list.clock), digest: list.digest, now: now)
     }
 
     // MARK: - Adding
@@ -37,7 +37,7 @@ struct MyHexlistTransaction {
         let container = try parent.map { try node($0) } ?? list.id
         let key = try nodes.keys(at: parent == nil ? .first : .last, in: container, isNewestFirst: parent == nil, using: &generator)
         let origin = origin()
-        let id = try writer.insertNodes { try $0.insert(content, row: row, in: container, at: key[0], origin) }
+        let id = try insertNodes { try $0.insert(content, row: row, in: container, at: key[0], origin) }
         draft.addTree(
             id, in: container, ListVersion(clock: origin.clock, replica: list.replica), hexesInside: content.children.count,
             links: content.allLinkCount)
@@ -52,12 +52,33 @@ struct MyHexlistTransaction {
     private mutating func insert(_ links: [LinkContent], of content: HexContent, in hex: ListNode.ID, at keys: [OrderKey]) throws {
         guard !links.isEmpty else { return }
         let origin = origin()
-        try writer.insertNodes { try $0.insert(links[...], of: content, in: hex, at: keys[...], origin) }
+        try insertNodes { try $0.insert(links[...], of: content, in: hex, at: keys[...], origin) }
         if let row = try nodes.storage.row(hex) {
             try nodes.storage.update(hex, container: row.container, state: row.state, leaves: row.leaves + links.count)
         }
         extended.insert(hex)
         draft.addLinks(links.count, to: hex, ListVersion(clock: origin.clock, replica: list.replica))
+    }
+
+    /// Calls `body` with the inserter of nodes, and adds the inserted nodes to numbers and digest.
+    private mutating func insertNodes<Value>(_ body: (inout NodeInserter) throws -> Value) throws -> Value {
+        let before = nodes.storage.sequence
+        var after = before
+        let value = try writer.insertNodes { inserter in
+            inserter.sequence = before
+            let value = try body(&inserter)
+            after = inserter.sequence
+            return value
+        }
+        nodes.storage.sequence = after
+        guard let before, nodes.digest != nil else { return value }
+        var inserted = ListDigest()
+        try nodes.storage.changed(after: before) { node, _, _ in
+            inserted.toggle(node, in: list.id)
+            return true
+        }
+        nodes.toggleDigest(inserted)
+        return value
     }
 
     private mutating func origin() -> NodeInserter.Origin {
@@ -245,27 +266,46 @@ struct MyHexlistTransaction {
 
     // MARK: - Finishing
 
-    /// Derives the tree of the nodes, so that the following changes read it. A deleted hex that is shown because something in it was restored
+    /// Derives the tree of the nodes, so that the following changes read it. In a local change, a deleted hex that is shown because something
     /// or moved there is restored too, without its other contents.
     mutating func derive() throws {
+        let isReceived = nodes.storage.source != nil
         while true {
-            draft.add(nodes.takeChanges())
+            if !isReceived { draft.add(nodes.takeChanges()) }
             let tree = try nodes.deriveTree()
+            if isReceived { try addReceived(nodes.takeChanges()) }
             derived.hexes.formUnion(tree.hexes)
             derived.contents.formUnion(tree.contents)
+            guard !isReceived else { return }  // a merge never causes a local change
             var isRevived = false
             for hex in tree.hexes where try nodes.revive(hex) { isRevived = true }
             guard isRevived else { return }
         }
     }
 
+    /// Adds changes of nodes that came from another machine to the log, without new nodes that are deleted.
+    private mutating func addReceived(_ changes: [ListChange]) throws {
+        let changes = try changes.filter { change in
+            let id = change.after.id
+            guard id != list.id, id.kind == .hex || id.kind == .link else { return false }
+            return try change.before != nil || !change.after.isMarkedDeleted || nodes.storage.row(id)?.state != .deleted
+        }
+        draft.replicaRows = nodes.storage.replicaRows
+        draft.add(changes, isReceived: true)
+    }
+
     /// Derives the tree of the nodes, updates the rows that show it, and adds the changes to the log.
-    fileprivate mutating func finish(_ kind: MyHexlistChange.Kind) throws {
+    /// - Parameter author: the machine from which the changes came; `nil` for this one.
+    fileprivate mutating func finish(_ kind: MyHexlistChange.Kind, from author: PeerID? = nil) throws {
         try derive()
         derived.contents.formUnion(extended)
-        if nodes.clock.last != list.clock { try writer.run("UPDATE list SET clock = ? WHERE id = 1", nodes.clock.last) }
+        if nodes.clock.last != list.clock || nodes.storage.sequence != list.sequence || nodes.digest != list.digest {
+            try writer.run(
+                "UPDATE list SET clock = ?, seq = ?, digest = ? WHERE id = 1", nodes.clock.last, nodes.storage.sequence,
+                nodes.digest.map { Int64(bitPattern: $0.value) })
+        }
         try writer.project(derived, nodes.storage)
-        if !draft.isEmpty { try writer.log(draft, kind, number: list.changes + 1, at: now) }
+        if !draft.isEmpty { try writer.log(draft, kind, from: author, number: list.changes + 1, at: now) }
     }
 
     /// The hexes whose rows change.
@@ -318,6 +358,7 @@ extension StoreWriter {
         _ = try change {
             try run("INSERT INTO replica (number) VALUES (?)", Int64(bitPattern: UInt64.random(in: .min ... .max)))
             try run("UPDATE list SET replica = (SELECT max(id) FROM replica) WHERE id = 1")
+            try run("UPDATE listCursor SET acked = 0 WHERE list = 1")
         }
     }
 
@@ -325,9 +366,11 @@ extension StoreWriter {
     /// - Parameters:
     ///   - now: milliseconds since 1970.
     ///   - kind: the kind of the change in the log.
+    ///   - author: the machine from which the change came; `nil` for this one.
     @discardableResult
     func changeMine<Value>(
-        at now: Int64, as kind: MyHexlistChange.Kind = .user, _ body: (inout MyHexlistTransaction) throws -> Value
+        at now: Int64, as kind: MyHexlistChange.Kind = .user, from author: PeerID? = nil,
+        _ body: (inout MyHexlistTransaction) throws -> Value
     ) throws -> Value {
         try change {
             if var open = openMine {
@@ -337,7 +380,7 @@ extension StoreWriter {
             }
             var transaction = try MyHexlistTransaction(on: self, at: now)
             let value = try body(&transaction)
-            try transaction.finish(kind)
+            try transaction.finish(kind, from: author)
             return value
         }
     }

@@ -19,26 +19,36 @@ struct NodeInserter {
     private let links: [SQLStatement]
     private static let maximumRows = 40
     /// Parameters that all rows of a statement share, and parameters of each row.
-    private static let (sharedParameters, parametersOfRow): (Int32, Int32) = (3, 6)
+    private static let (sharedParameters, parametersOfRow): (Int32, Int32) = (3, 7)
+    /// Whether the table has the column `seq`. Migration 30 inserts before 31 adds it.
+    private let hasNumbers: Bool
+
+    /// The number of the last row, which is increased for each inserted one; `nil` if rows are not numbered.
+    var sequence: Int64?
 
     private var ids = ListNode.IDSequence()
     private var generator = SystemRandomNumberGenerator()
 
-    init(on db: Database) throws {
+    init(on db: Database, hasNumbers: Bool = true) throws {
+        self.hasNumbers = hasNumbers
+        let (column, last) = hasNumbers ? (", seq", ", ?10") : ("", "")
         hex = try SQLStatement(
             """
-            INSERT INTO node (uuid, kind, url, service, parent, container, orderKey, placeClock, placeBy, title, registers, state, leaves, hex)
-            VALUES (?1, 1, '', '', ?2, ?2, ?3, ?4, ?5, ?6, ?7, 0, ?8, ?9)
+            INSERT INTO node (uuid, kind, url, service, parent, container, orderKey, placeClock, placeBy, title, registers, state, leaves, hex
+                \(column))
+            VALUES (?1, 1, '', '', ?2, ?2, ?3, ?4, ?5, ?6, ?7, 0, ?8, ?9\(last))
             """, on: db)
         links = try (Array(1...7) + stride(from: 8, through: Self.maximumRows, by: 8)).map { rows in
             let values = (0..<Int32(rows)).map { row in
                 let first = Self.sharedParameters + row * Self.parametersOfRow
-                return "(?\(first + 1), 2, ?\(first + 2), ?\(first + 3), ?1, ?1, ?\(first + 4), ?2, ?3, ?\(first + 5), ?\(first + 6), 0, 0)"
+                return
+                    "(?\(first + 1), 2, ?\(first + 2), ?\(first + 3), ?1, ?1, ?\(first + 4), ?2, ?3, ?\(first + 5), ?\(first + 6), 0, 0"
+                    + (hasNumbers ? ", ?\(first + 7))" : ")")
             }
             return try SQLStatement(
                 """
                 INSERT OR FAIL INTO node (uuid, kind, url, service, parent, container, orderKey, placeClock, placeBy, title, registers,
-                    state, leaves)
+                    state, leaves\(column))
                 VALUES \(values.joined(separator: ", "))
                 """, on: db)
         }
@@ -109,6 +119,8 @@ struct NodeInserter {
                     try statement.bind(text: texts[link.linkDescription], at: parameter + 4)
                     let registers = link.extra.isEmpty ? nil : Self.registers(content.bytes(link.extra), origin)
                     try statement.check(registers.bindValue(to: handle, at: parameter + 5))
+                    sequence? += 1
+                    if hasNumbers { try statement.check(sequence.bindValue(to: handle, at: parameter + 6)) }
                     parameter += Self.parametersOfRow
                 }
                 try statement.run()
@@ -117,13 +129,15 @@ struct NodeInserter {
         }
     }
 
-    private func insert(
+    private mutating func insert(
         _ id: ListNode.ID, in container: ListNode.ID, at key: OrderKey, _ title: TextSlice, of content: HexContent, _ registers: [UInt8]?,
         links: Int, row: Int64, _ origin: Origin
     ) throws {
-        try hex.bind([
+        sequence? += 1
+        let values: [any SQLValue] = [
             id.uuid, container.uuid, key.bytes, origin.clock, origin.replica, UTF8Text(utf8: content.bytes(title)), registers, links, row,
-        ])
+        ]
+        try hex.bind(hasNumbers ? values + [sequence] : values)
         try hex.run()
     }
 

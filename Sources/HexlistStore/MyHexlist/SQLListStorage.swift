@@ -12,40 +12,58 @@ struct ListRecord: Sendable {
     var clock: Int64
     /// The last number in the change log.
     var changes: Int64
+    /// The greatest number of a row, and the digest of all rows; `nil` if the user has no other machine.
+    var sequence: Int64?
+    var digest: ListDigest?
 
     init(on reader: StoreReader) throws {
         let found = try reader.first(
             """
-            SELECT list.uuid, replica.number, replica.id, list.clock, list.changes
+            SELECT list.uuid, replica.number, replica.id, list.clock, list.changes, list.seq, list.digest
             FROM list JOIN replica ON replica.id = list.replica WHERE list.id = 1
             """
         ) { row -> ListRecord? in
             guard let id = row.nodeID(0) else { return nil }
             return ListRecord(
                 id: id, replica: ReplicaNumber(UInt64(bitPattern: row.int64(1))), replicaRow: row.int64(2), clock: row.int64(3),
-                changes: row.int64(4))
+                changes: row.int64(4), sequence: row.optionalInt64(5),
+                digest: row.optionalInt64(6).map { ListDigest(UInt64(bitPattern: $0)) })
         }
         guard let record = found ?? nil else { throw HexlistError(.storeUnusable, "The store has no list for My Hexlist.") }
         self = record
     }
 
-    private init(id: ListNode.ID, replica: ReplicaNumber, replicaRow: Int64, clock: Int64, changes: Int64) {
+    private init(
+        id: ListNode.ID, replica: ReplicaNumber, replicaRow: Int64, clock: Int64, changes: Int64, sequence: Int64?, digest: ListDigest?
+    ) {
         (self.id, self.replica, self.replicaRow, self.clock, self.changes) = (id, replica, replicaRow, clock, changes)
+        (self.sequence, self.digest) = (sequence, digest)
     }
 }
 
-/// The rows of My Hexlist in the table `node`.
+/// The rows of My Hexlist in the table `node`, or those of the collection that will replace it in `joinNode`.
 struct SQLListStorage: ListStorage {
+    enum Table: String { case node, joinNode }
+
     let list: ListNode.ID
+    /// The greatest number of a row; `nil` if rows are not numbered.
+    var sequence: Int64?
+    /// The row of the replica in the table `replica` whose nodes the transaction merges; `nil` for local changes.
+    var source: Int64?
+    private let table: Table
     private let reader: StoreReader
     /// The numbers of the replicas by their rows, and the reverse.
-    let numbers: [Int64: ReplicaNumber]
-    let replicaRows: [ReplicaNumber: Int64]
+    private(set) var numbers: [Int64: ReplicaNumber]
+    private(set) var replicaRows: [ReplicaNumber: Int64]
     /// Milliseconds since 1970: the time of deletion of nodes that a transaction deletes.
     private let now: Int64
 
-    init(list: ListNode.ID, on reader: StoreReader, at now: Int64 = 0) throws {
+    init(
+        list: ListNode.ID, in table: Table = .node, sequence: Int64? = nil, on reader: StoreReader, at now: Int64 = 0
+    ) throws {
         self.list = list
+        self.sequence = sequence
+        self.table = table
         self.reader = reader
         self.now = now
         let rows = try reader.all("SELECT id, number FROM replica") { ($0.int64(0), ReplicaNumber(UInt64(bitPattern: $0.int64(1)))) }
@@ -56,27 +74,29 @@ struct SQLListStorage: ListStorage {
     // MARK: - Reading
 
     func row(_ id: ListNode.ID) throws -> ListRow? {
-        try reader.first("SELECT \(Self.columns) FROM node WHERE uuid = ?", id.uuid, read: decode) ?? nil
+        try reader.first("SELECT \(Self.columns) FROM \(table) WHERE uuid = ?", id.uuid, read: decode) ?? nil
     }
 
-    func hexes() throws -> [ListRow] { try reader.all("SELECT \(Self.columns) FROM node WHERE kind = 1", read: decode).compactMap(\.self) }
+    func hexes() throws -> [ListRow] {
+        try reader.all("SELECT \(Self.columns) FROM \(table) WHERE kind = 1", read: decode).compactMap(\.self)
+    }
 
-    func nodes() throws -> [ListNode] { try reader.all("SELECT \(Self.columns) FROM node", read: decode).compactMap { $0?.node } }
+    func nodes() throws -> [ListNode] { try reader.all("SELECT \(Self.columns) FROM \(table)", read: decode).compactMap { $0?.node } }
 
     func leaves(waitingFor hex: ListNode.ID) throws -> [ListNode.ID] {
-        try reader.all("SELECT uuid FROM node WHERE parent = ? AND container IS NULL AND kind <> 1", hex.uuid) { $0.nodeID(0) }
+        try reader.all("SELECT uuid FROM \(table) WHERE parent = ? AND container IS NULL AND kind <> 1", hex.uuid) { $0.nodeID(0) }
             .compactMap(\.self)
     }
 
     func nodes(deletedWith hex: ListNode.ID) throws -> [ListNode.ID] {
-        try reader.all("SELECT uuid FROM node WHERE goneWith = ?", hex.uuid) { $0.nodeID(0) }.compactMap(\.self)
+        try reader.all("SELECT uuid FROM \(table) WHERE goneWith = ?", hex.uuid) { $0.nodeID(0) }.compactMap(\.self)
     }
 
     func contents(of hex: ListNode.ID) throws -> [ListRow] {
         let rows = try reader.all(
-            "SELECT \(Self.columns) FROM node WHERE container = ? AND state <> 1 ORDER BY orderKey, uuid", hex.uuid, read: decode)
+            "SELECT \(Self.columns) FROM \(table) WHERE container = ? AND state <> 1 ORDER BY orderKey, uuid", hex.uuid, read: decode)
         guard hex == list, try hasStrays() else { return rows.compactMap(\.self) }
-        let strays = try reader.all("SELECT \(Self.columns) FROM node WHERE container IS NULL AND state <> 1", read: decode)
+        let strays = try reader.all("SELECT \(Self.columns) FROM \(table) WHERE container IS NULL AND state <> 1", read: decode)
         return (rows + strays).compactMap(\.self).sorted { left, right in
             let (first, second) = (left.node.place?.key.bytes ?? [], right.node.place?.key.bytes ?? [])
             return first == second ? left.node.id < right.node.id : first.lexicographicallyPrecedes(second)
@@ -90,7 +110,7 @@ struct SQLListStorage: ListStorage {
             let index = position.index(in: rows)
             return (index > 0 ? rows[index - 1] : nil, index < rows.count ? rows[index] : nil)
         }
-        let shown = "SELECT \(Self.columns) FROM node WHERE container = ?1 AND state <> 1"
+        let shown = "SELECT \(Self.columns) FROM \(table) WHERE container = ?1 AND state <> 1"
         let (ascending, descending) = ("ORDER BY orderKey, uuid LIMIT 1", "ORDER BY orderKey DESC, uuid DESC LIMIT 1")
         func first(_ sql: String, _ values: any SQLValue...) throws -> ListRow? {
             let statement = try SQLStatement(sql, on: reader.db)
@@ -112,7 +132,7 @@ struct SQLListStorage: ListStorage {
 
     /// Whether there are links whose hex is unknown. They are shown in the root.
     private func hasStrays() throws -> Bool {
-        try reader.first("SELECT 1 FROM node WHERE container IS NULL AND state <> 1 LIMIT 1") { _ in true } ?? false
+        try reader.first("SELECT 1 FROM \(table) WHERE container IS NULL AND state <> 1 LIMIT 1") { _ in true } ?? false
     }
 
     static let columns = """
@@ -148,36 +168,68 @@ struct SQLListStorage: ListStorage {
 
     // MARK: - Writing
 
-    mutating func write(_ row: ListRow, _: ListWrite) throws {
+    mutating func write(_ row: ListRow, _ kind: ListWrite) throws {
         let (node, place) = (row.node, row.node.place)
+        for replica in Set(node.versions.map(\.replica)) { _ = try self.row(of: replica) }
+        if kind != .purged { sequence? += 1 }
+        // A link that was deleted before it arrived here. Its values have to be removed some time, too. (A hex keeps its values, and is only
+        // in the trash of machines that have shown it.)
+        let isTrashed = node.id.kind == .link && node.isMarkedDeleted && !node.isPurged && row.state == .deleted
         let titleVersion = node.title?.version == place?.version ? nil : node.title?.version
         let registers = NodeRegisters.encode(
             node.registers.lazy.map { [self] in (name: $0, clock: $1.version.clock, replica: replicaRow($1.version), value: $1.value) })
         try run(
             """
-            INSERT INTO node (uuid, url, service, parent, orderKey, previousParent, placeClock, placeBy, title, titleClock, titleBy,
-                registers, goneClock, goneBy, goneWith, container, state, leaves, kind)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            INSERT INTO \(table) (uuid, url, service, parent, orderKey, previousParent, placeClock, placeBy, title, titleClock, titleBy,
+                registers, goneClock, goneBy, goneWith, container, state, leaves, kind, seq, via,
+                deletedAt, lived)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             ON CONFLICT (uuid) DO UPDATE SET (url, service, parent, orderKey, previousParent, placeClock, placeBy, title, titleClock, titleBy,
-                registers, goneClock, goneBy, goneWith, container, state, leaves)
+                registers, goneClock, goneBy, goneWith, container, state, leaves, seq, via)
                 = (excluded.url, excluded.service, excluded.parent, excluded.orderKey, excluded.previousParent, excluded.placeClock,
                 excluded.placeBy, excluded.title, excluded.titleClock, excluded.titleBy, excluded.registers, excluded.goneClock,
-                excluded.goneBy, excluded.goneWith, excluded.container, excluded.state, excluded.leaves)
+                excluded.goneBy, excluded.goneWith, excluded.container, excluded.state, excluded.leaves, coalesce(excluded.seq, seq),
+                iif(excluded.seq IS NULL, via, excluded.via))
             """, node.id.uuid, node.url, node.service, place?.parent.uuid, place?.key.bytes,
             place.flatMap { $0.previousParent == $0.parent ? nil : $0.previousParent.uuid }, place?.version.clock,
             place.map { replicaRow($0.version) }, node.title?.value, titleVersion?.clock, titleVersion.map(replicaRow), registers,
             node.deletion?.version.clock, node.deletion.map { replicaRow($0.version) }, node.deletion?.with?.uuid, row.container?.uuid,
-            row.state.rawValue, row.leaves, Int(node.id.kind.rawValue))
+            row.state.rawValue, row.leaves, Int(node.id.kind.rawValue), kind == .purged ? nil : sequence,
+            kind == .received ? source : nil, isTrashed ? now : nil, isTrashed ? reader.lived : nil)
+    }
+
+    /// Returns the row of a replica in the table `replica`, and inserts it if it is new.
+    mutating func row(of replica: ReplicaNumber) throws -> Int64 {
+        if let row = replicaRows[replica] { return row }
+        try run("INSERT INTO replica (number) VALUES (?)", Int64(bitPattern: replica.value))
+        let row = try reader.first("SELECT last_insert_rowid()") { $0.int64(0) } ?? 0
+        (replicaRows[replica], numbers[row]) = (row, replica)
+        return row
     }
 
     mutating func update(_ id: ListNode.ID, container: ListNode.ID?, state: ListRow.State, leaves: Int) throws {
         try run(
             """
-            UPDATE node SET container = ?1, state = ?2, leaves = ?3,
+            UPDATE \(table) SET container = ?1, state = ?2, leaves = ?3,
                 deletedAt = CASE WHEN ?2 <> 0 THEN CASE WHEN state = ?2 THEN deletedAt ELSE ?5 END END,
                 lived = CASE WHEN ?2 <> 0 THEN CASE WHEN state = ?2 THEN lived ELSE ?4 END END
             WHERE uuid = ?6
             """, container?.uuid, state.rawValue, leaves, reader.lived, now, id.uuid)
+    }
+
+    // MARK: - Numbers
+
+    /// Calls `body` with the rows whose numbers are greater than one, in the order of their numbers, until it returns `false`.
+    func changed(
+        after number: Int64, limit: Int = .max, _ body: (_ node: ListNode, _ number: Int64, _ source: Int64?) throws -> Bool
+    ) throws {
+        let statement = try SQLStatement("SELECT \(Self.columns), seq, via FROM \(table) WHERE seq > ? ORDER BY seq LIMIT ?", on: reader.db)
+        defer { statement.reset() }
+        try statement.bind([number, limit])
+        while try statement.step() {
+            guard let node = decode(statement)?.node else { continue }
+            guard try body(node, statement.int64(18), statement.optionalInt64(19)) else { return }
+        }
     }
 
     private func replicaRow(_ version: ListVersion) -> Int64 { replicaRows[version.replica] ?? 0 }
@@ -210,4 +262,11 @@ extension SQLStatement {
     func nodeID(_ column: Int32) -> ListNode.ID? { uuid(column).flatMap(ListNode.ID.init) }
 
     fileprivate func utf8Text(_ column: Int32) -> UTF8Text { UTF8Text(utf8: bytes(column)) }
+}
+
+extension ListNode {
+    /// The versions of all values.
+    fileprivate var versions: [ListVersion] {
+        [place?.version, title?.version, deletion?.version].compactMap(\.self) + registers.values.map(\.version)
+    }
 }

@@ -240,9 +240,9 @@ extension StoreWriter {
 
     private func checkIsUndoable(_ number: Int64) throws {
         let row = try first(
-            "SELECT undoneBy, nodes IS NOT NULL FROM mineChange WHERE number = ? AND kind <> \(MyHexlistChange.Kind.titles.rawValue)",
+            "SELECT undoneBy, nodes IS NOT NULL, kind FROM mineChange WHERE number = ? AND kind <> \(MyHexlistChange.Kind.titles.rawValue)",
             number
-        ) { (undoneBy: $0.optionalInt64(0), hasNodes: $0.bool(1)) }
+        ) { (undoneBy: $0.optionalInt64(0), hasNodes: $0.bool(1), isJoining: $0.int(2) == MyHexlistChange.Kind.joined.rawValue) }
         guard let row else {
             throw HexlistError(
                 .notFound, "There is no change \(number) in the log.",
@@ -251,6 +251,11 @@ extension StoreWriter {
         if let other = row.undoneBy {
             throw HexlistError(
                 .badRequest, "Change \(number) was already undone, by change \(other).", hint: "To redo it: `hexlist mine undo \(other)`.")
+        }
+        guard !row.isJoining else {
+            throw HexlistError(
+                .badRequest, "Change \(number) added the collection of another machine, which cannot be undone.",
+                hint: "The folder of the store has a copy of My Hexlist from before: `before-join-….ndjson`.")
         }
         guard row.hasNodes else {
             throw HexlistError(
@@ -290,7 +295,7 @@ extension MyHexlistTransaction {
     }
 
     /// Adds the nodes that are restored together with a hex to the counts of the log.
-    private mutating func countTogether(with id: ListNode.ID) throws {
+    mutating func countTogether(with id: ListNode.ID) throws {
         guard id.kind == .hex else { return }
         let inside = try writer.deletedTogether(with: id)
         draft.hexes.restored += inside.hexes
@@ -361,8 +366,13 @@ extension MyHexlistTransaction {
         var kept: [(ListNode.ID, ListChange.Part)] = []
         var changes: [ListChange] = []
         var deletions: [ListNode.ID] = []
+        // Hexes that another machine added are deleted with what was added inside.
+        let addedHexes = Set(records.compactMap(\.addedHex))
         for record in records {
-            guard case .node(let change, _) = record else { continue }
+            guard case .node(let change, let container) = record else { continue }
+            if change.parts.contains(.addition), addedHexes.contains(change.after.id) || container.map(addedHexes.contains) ?? false {
+                continue
+            }
             if change.parts.contains(.deletion) {
                 guard try isInTrash(change.after.id) else {
                     kept.append((change.after.id, .deletion))
@@ -384,11 +394,13 @@ extension MyHexlistTransaction {
             restored.append(id)
         }
         var isReverted = !nodes.changes.isEmpty
-        let hasAdditions = records.contains { if case .node = $0 { false } else { true } }
+        let hasAdditions = !addedHexes.isEmpty || records.contains { if case .node = $0 { false } else { true } }
         if hasAdditions || !restored.isEmpty { try derive() }
         for record in records.reversed() {
             switch record {
-            case .node: break
+            case .node(let change, let container):
+                guard record.addedHex != nil, !(container.map(addedHexes.contains) ?? false) else { continue }
+                kept += try undoAddition(of: change.after.id, nil, undone)
             case .tree(let id, _, let version, _, _):
                 kept += try undoAddition(of: id, version, undone)
             case .links(let hex, let version, _):
@@ -407,7 +419,7 @@ extension MyHexlistTransaction {
     }
 
     private mutating func undoAddition(
-        of id: ListNode.ID, _ version: ListVersion, _ undone: ListTransaction<SQLListStorage>.UndoneVersions
+        of id: ListNode.ID, _ version: ListVersion?, _ undone: ListTransaction<SQLListStorage>.UndoneVersions
     ) throws -> [(ListNode.ID, ListChange.Part)] {
         let (inside, kept) = try nodes.undoAddition(of: id, version: version, undone)
         draft.countDeleted(
@@ -425,6 +437,14 @@ extension MyHexlistTransaction {
             id.uuid
         ) { (hex: $0.optionalInt64(0), url: $0.text(1)) }
         return KeptValue(change: number, hex: found?.hex, link: id.kind == .hex ? nil : found?.url ?? "", name: part.valueName)
+    }
+}
+
+extension ChangeRecord {
+    /// The hex that another machine added; `nil` for other records.
+    fileprivate var addedHex: ListNode.ID? {
+        guard case .node(let change, _) = self, change.after.id.kind == .hex, change.parts.contains(.addition) else { return nil }
+        return change.after.id
     }
 }
 
