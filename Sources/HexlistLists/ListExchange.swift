@@ -50,6 +50,8 @@ public struct ListExchange: Sendable {
         case notFound
         /// The answer is invalid.
         case malformed
+        /// My Hexlist has the maximum of rows.
+        case full
         /// This machine cannot store the rows.
         case store
     }

@@ -299,6 +299,7 @@ struct MyHexlistTransaction {
     fileprivate mutating func finish(_ kind: MyHexlistChange.Kind, from author: PeerID? = nil) throws {
         try derive()
         derived.contents.formUnion(extended)
+        if let sequence = nodes.storage.sequence, sequence != list.sequence { writer.changed(.list) }
         if nodes.clock.last != list.clock || nodes.storage.sequence != list.sequence || nodes.digest != list.digest {
             try writer.run(
                 "UPDATE list SET clock = ?, seq = ?, digest = ? WHERE id = 1", nodes.clock.last, nodes.storage.sequence,

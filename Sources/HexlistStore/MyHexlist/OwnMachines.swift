@@ -98,5 +98,6 @@ extension StoreWriter {
             return true
         }
         try run("UPDATE list SET seq = ?, digest = ? WHERE id = 1", last, Int64(bitPattern: digest.value))
+        changed(.list)
     }
 }
