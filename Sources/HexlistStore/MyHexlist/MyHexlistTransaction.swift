@@ -267,7 +267,7 @@ struct MyHexlistTransaction {
     // MARK: - Finishing
 
     /// Derives the tree of the nodes, so that the following changes read it. In a local change, a deleted hex that is shown because something
-    /// or moved there is restored too, without its other contents.
+    /// in it was restored or moved there is restored too, without its other contents.
     mutating func derive() throws {
         let isReceived = nodes.storage.source != nil
         while true {
