@@ -4,8 +4,8 @@
 /// Local changes read the tree as the last `deriveTree` stored it.
 public struct ListTransaction<Storage: ListStorage> {
     public var storage: Storage
-    /// The digest of all rows; `nil` if it is not maintained.
-    public private(set) var digest: ListDigest?
+    /// The digest of all rows.
+    public private(set) var digest: ListDigest
     public internal(set) var clock: HybridClock
     /// The changed nodes, in order.
     public private(set) var changes: [ListChange] = []
@@ -20,9 +20,7 @@ public struct ListTransaction<Storage: ListStorage> {
     private var changedHexes: Set<ListNode.ID> = []
     private var changedLeaves: Set<ListNode.ID> = []
 
-    /// - Parameter digest: the digest of all rows; `nil` for a list that is not exchanged with other replicas. It takes a hash of each row
-    ///   that changes.
-    public init(storage: Storage, replica: ReplicaNumber, clock: HybridClock, digest: ListDigest?, now: Int64) {
+    public init(storage: Storage, replica: ReplicaNumber, clock: HybridClock, digest: ListDigest, now: Int64) {
         self.storage = storage
         self.replica = replica
         self.clock = clock
@@ -41,11 +39,10 @@ public struct ListTransaction<Storage: ListStorage> {
         var row = stored ?? ListRow(node: ListNode(id: node.id))
         let changed = row.node.merge(node)
         guard stored == nil || !changed.isEmpty else { return false }
-        let list = list
-        if let stored { digest?.toggle(stored.node, in: list) }
-        digest?.toggle(row.node, in: list)
+        if let stored { digest.toggle(stored.node, in: list) }
+        digest.toggle(row.node, in: list)
         clock.observe(row.node.latestTime)
-        changes.append(ListChange(before: stored?.node, after: row.node, wasShown: stored?.state == .present))
+        changes.append(ListChange(before: stored?.node, after: row.node))
         try storage.write(row, isReceived && row.node == node ? .received : .changed)
 
         if node.id.kind.isLeaf {
@@ -59,24 +56,12 @@ public struct ListTransaction<Storage: ListStorage> {
         return true
     }
 
-    /// Removes the changes made so far from `changes`, and returns them.
-    public mutating func takeChanges() -> [ListChange] {
-        defer { changes = [] }
-        return changes
-    }
-
-    /// Adds nodes to the digest that were stored without `merge`.
-    /// - Parameter nodes: the digest of these nodes alone.
-    public mutating func toggleDigest(_ nodes: ListDigest) { digest = digest.map { ListDigest($0.value ^ nodes.value) } }
-
     /// The parts of the tree that a transaction changed.
     public struct TreeChanges: Equatable, Sendable {
         /// Hexes whose values, container or state changed.
         public var hexes: Set<ListNode.ID> = []
         /// Hexes whose shown leaves changed, or the list's id for the root.
         public var contents: Set<ListNode.ID> = []
-
-        public init(hexes: Set<ListNode.ID> = [], contents: Set<ListNode.ID> = []) { (self.hexes, self.contents) = (hexes, contents) }
     }
 
     /// Derives the tree again, as far as the changes affect it. The result is the same as after deriving it from all rows.

@@ -45,11 +45,7 @@ import Testing
         #expect(try insidesAreRight(test) && test.countersAreRight())
     }
 
-    private func trash(_ test: TestStore, hexesOnly: Bool = true) throws -> [TrashedItem] {
-        try test.read { try $0.trashPage(limit: 9, before: nil, hexesOnly: hexesOnly) }.items
-    }
-
-    @Test("a deleted hex is in the trash with everything inside, and returns to the hex that it was in, or to the top") func trash()
+    @Test("a deleted hex is in the bin with everything inside, and returns to the hex that it was in, or to the top") func bin()
         async throws
     {
         let test = try TestStore()
@@ -66,73 +62,57 @@ import Testing
         inner.links = 0..<1
         content.add(child: inner)
         let middle = try await test.store.addMine(content, into: top, at: start)
-        let after = try await test.store.addMine(folder("z"), into: top, at: start)
         let before = try #require(try test.read { try $0.hex(middle) }).content
-        // The inner hex "d" is not a second item.
+        // The inner hex "d" is not binned twice.
         let last = try #require(try test.read { try $0.hex(middle) }).childIDs[1]
-        #expect(try await test.store.change([last, middle], .delete, at: start + 5) == 2)
-        #expect(try names(top, test) == ["a", "z"])
-        let item = try #require(try trash(test).first)
-        let expected = TrashedItem(
-            number: item.number, hex: middle, subject: "b", container: top, containerSubject: "a", hexesInside: 2, links: 3,
-            deletedAt: start + 5)
-        #expect(try trash(test) == [expected])
-        #expect(try await test.store.restoreMine(middle, at: start) == middle)
-        #expect(try names(top, test) == ["a", "b", "z", "c", "d"])
-        let restored = try #require(try test.read { try $0.hex(middle) }).content
-        #expect(restored.texts == before.texts && restored.links(of: 1).count == 1)
-        #expect(try trash(test).isEmpty)
+        #expect(try await test.store.change([middle, last], .delete, at: start + 5) == 2)
+        #expect(try names(top, test) == ["a"])
+        let binned = BinnedHex(id: middle, subject: "b", hexesInside: 2, links: 3, deletedAt: start + 5)
+        #expect(try test.read { try $0.binPage(limit: 9, before: nil) }.items == [binned])
+        let back = try await test.store.restoreMine(middle, at: start)
+        #expect(try back > middle && names(top, test) == ["a", "b", "c", "d"])
+        let after = try #require(try test.read { try $0.hex(back) }).content
+        #expect(after.texts == before.texts && after.links(of: 1).count == 1)
+        #expect(try test.read { try $0.binPage(limit: 9, before: nil) }.items.isEmpty)
         let error = await #expect(throws: HexlistError.self) { try await test.store.restoreMine(middle, at: start) }
         #expect(error?.code == .notFound)
         // If the hex that contained it is gone, the restored hex is at the top level.
-        _ = try await test.store.change([middle], .delete, at: start)
+        _ = try await test.store.change([back], .delete, at: start)
         _ = try await test.store.change([top], .delete, at: start)
-        #expect(try await test.store.restoreMine(middle, at: start) == middle)
-        #expect(try test.read { try $0.hex(middle) }?.summary.parent == nil)
-        #expect(try trash(test).map(\.hex) == [top])
-        // The container returns without it.
-        _ = try await test.store.restoreMine(top, at: start)
-        #expect(try names(top, test) == ["a", "z"] && after > middle)
-        #expect(try test.read { try $0.hexPage(HexFilter(location: .mine)) }.items.map(\.id) == [middle, top])
+        let alone = try await test.store.restoreMine(back, at: start)
+        #expect(try test.read { try $0.hex(alone) }?.summary.parent == nil)
+        #expect(try test.read { try $0.binPage(limit: 1, before: nil) }.items.map(\.id) == [top])
         #expect(try insidesAreRight(test) && test.countersAreRight())
     }
 
-    @Test("the trash is emptied by age and by size, page by page; only hexes of My Hexlist are in it") func trashLimits() async throws {
+    @Test("the bin is emptied by age and by size, page by page; only hexes of My Hexlist are in it") func binLimits() async throws {
         let test = try TestStore()
         let peer = try TestPeer(1)
         _ = try test.trust(peer)
         _ = try test.receive([hex(1)], from: peer)
         #expect(try await test.store.change([1], .delete, at: start) == 1)
-        #expect(try trash(test, hexesOnly: false).isEmpty)
+        #expect(try test.read { try $0.binPage(limit: 9, before: nil) }.items.isEmpty)
         var ids: [Int64] = []
         for number in 0..<5 { ids.append(try await test.store.addMine(folder("\(number)"), at: start)) }
         _ = try await test.store.change(ids, .delete, at: start)
-        let first = try test.read { try $0.trashPage(limit: 3, before: nil, hexesOnly: true) }
-        #expect(first.items.map(\.subject) == ["4", "3", "2"])
-        #expect(try first.next == test.read { try $0.trashNumber(ofHex: ids[2]) })
-        let rest = try test.read { try $0.trashPage(limit: 3, before: first.next) }
-        #expect(rest.items.map(\.subject) == ["1", "0"] && rest.next == nil)
-        let now = try test.read(\.lived)
+        let first = try test.read { try $0.binPage(limit: 3, before: nil) }
+        #expect(first.items.map(\.subject) == ["4", "3", "2"] && first.next == ids[2])
+        #expect(try test.read { try $0.binPage(limit: 3, before: first.next) }.items.map(\.subject) == ["1", "0"])
         try test.write { writer in
             _ = try writer.change {
-                try writer.run("UPDATE node SET lived = ? - 9 + CAST(title AS INTEGER)", now)
-                let size = "sum(length(title) + length(registers))"
-                writer.trashBytes = try writer.first("SELECT \(size) FROM node") { $0.int(0) } ?? 0
+                try writer.run("UPDATE bin SET content = zeroblob(?) WHERE subject = '3'", BinnedHex.maximumBytes - 10)
             }
         }
-        #expect(try test.write { try $0.maintain(at: now) }.hexesPurged == 0)
-        let more = try await test.store.addMine(folder("a long description"), at: start)
+        let more = try await test.store.addMine(folder("x"), at: start)
         _ = try await test.store.change([more], .delete, at: start)
-        #expect(try test.write { try $0.maintain(at: now) }.hexesPurged == 2)
-        #expect(try trash(test).map(\.subject) == ["a long description", "4", "3", "2"])
-        let days = Int64(TrashedItem.days) * day
-        let deleted = try test.read { try $0.all("SELECT lived FROM node WHERE lived IS NOT NULL ORDER BY lived") { $0.int64(0) } }
+        #expect(try test.read { try $0.binPage(limit: 9, before: nil) }.items.map(\.subject) == ["x", "4"])
+        let days = Int64(BinnedHex.days) * 86_400_000
+        let deleted = try test.read { try $0.all("SELECT lived FROM bin ORDER BY lived") { $0.int64(0) } }
         let (oldest, newest) = (try #require(deleted.first), try #require(deleted.last))
-        #expect(try test.write { try $0.maintain(at: oldest + days - 1) }.hexesPurged == 0)
-        #expect(try test.write { try $0.maintain(at: newest + days) }.hexesPurged == 4)
+        #expect(try test.write { try $0.maintain(at: oldest + days - 1) }.binnedDropped == 0)
+        #expect(try test.write { try $0.maintain(at: newest + days) }.binnedDropped == 2)
         _ = try await test.store.addMine(folder("y"), at: start)
-        #expect(try await test.store.emptyTrash(at: start) == (0, 0))
-        #expect(try test.countersAreRight())
+        #expect(try await test.store.emptyBin() == 0)
     }
 
     @Test func aHexIsPutIntoNoneThatIsMissing() async throws {
@@ -204,28 +184,22 @@ import Testing
         let top = try await test.store.addMine(folder("top"), at: start)
         let id = try await test.store.addMine(content("a", links: 3, extra: "{\"x\":1}"), into: top, at: start)
         try await test.store.editMine(
-            id, MineEdit(description: "b", links: [.init(from: 2, linkDescription: "third"), .init(url: "new"), .init(from: 0)]), at: start)
+            id, MineEdit(description: "b", links: [.init(from: 2, linkDescription: "third"), .init(url: "new"), .init(from: 0)]))
         let detail = try #require(try test.read { try $0.hex(id) })
         #expect(detail.content.string(detail.content.hexDescription) == "b" && detail.content.string(detail.content.hexColor) == "#ff8800")
         #expect(detail.content.links.map { detail.content.string($0.url) } == ["https://example.com/2", "new", "https://example.com/0"])
         #expect(detail.content.links.map { detail.content.string($0.linkDescription) } == ["third", "", "Link 0"])
         #expect(detail.content.links.map { detail.content.string($0.service) } == ["Dropbox", "Unknown", "Dropbox"])
         #expect(detail.content.links.map { detail.content.string($0.extra) } == ["", "", "{\"x\":1}"])
-        try await test.store.editMine(id, MineEdit(color: "", links: [.init(from: 0)]), at: start)
+        try await test.store.editMine(id, MineEdit(color: "", links: [.init(from: 0)]))
         #expect(try test.read { try $0.hex(top) }?.summary.linksInside == 1)
         #expect(try insidesAreRight(test) && test.countersAreRight())
-        await refused("There is no link 2: the hex has 1.") {
-            try await test.store.editMine(id, MineEdit(links: [.init(from: 1)]), at: start)
-        }
-        await refused("A new link has a `url`.") {
-            try await test.store.editMine(id, MineEdit(links: [.init(linkDescription: "d")]), at: start)
-        }
+        await refused("There is no link 2: the hex has 1.") { try await test.store.editMine(id, MineEdit(links: [.init(from: 1)])) }
+        await refused("A new link has a `url`.") { try await test.store.editMine(id, MineEdit(links: [.init(linkDescription: "d")])) }
         let many = Array(repeating: MineEdit.Link(url: "u"), count: 5_001)
-        await refused("A hex has at most 5000 links; this one has 5001.") {
-            try await test.store.editMine(id, MineEdit(links: many), at: start)
-        }
+        await refused("A hex has at most 5000 links; this one has 5001.") { try await test.store.editMine(id, MineEdit(links: many)) }
         await refused("Hex \(top) would have 5001 links in all; the maximum is 5000.") {
-            try await test.store.editMine(top, MineEdit(links: Array(many.dropFirst())), at: start)
+            try await test.store.editMine(top, MineEdit(links: Array(many.dropFirst())))
         }
         #expect(try insidesAreRight(test) && test.countersAreRight())
     }
@@ -235,17 +209,17 @@ import Testing
         var ids: [Int64] = []
         for name in ["a", "b", "c", "d"] { ids.append(try await test.store.addMine(folder(name, links: 1), at: start)) }
         let (a, b, c, d) = (ids[0], ids[1], ids[2], ids[3])
-        try await test.store.moveMine(b, into: a, at: start)
-        try await test.store.moveMine(d, into: b, at: start)
-        try await test.store.moveMine(c, into: a, before: b, at: start)
+        try await test.store.moveMine(b, into: a)
+        try await test.store.moveMine(d, into: b)
+        try await test.store.moveMine(c, into: a, before: b)
         #expect(try names(a, test) == ["a", "c", "b", "d"])
         #expect(try test.read { try $0.counts() }.mine == 1)
-        try await test.store.moveMine(d, into: a, before: c, at: start)
-        try await test.store.moveMine(b, into: a, before: d, at: start)
+        try await test.store.moveMine(d, into: a, before: c)
+        try await test.store.moveMine(b, into: a, before: d)
         #expect(try names(a, test) == ["a", "b", "d", "c"])
         #expect(try insidesAreRight(test))
-        try await test.store.moveMine(d, into: nil, at: start)
-        try await test.store.moveMine(d, into: nil, at: start)
+        try await test.store.moveMine(d, into: nil)
+        try await test.store.moveMine(d, into: nil)
         #expect(try names(a, test) == ["a", "b", "c"] && test.read { try $0.counts() }.mine == 2)
         #expect(try insidesAreRight(test) && test.countersAreRight())
     }
@@ -254,32 +228,30 @@ import Testing
         let test = try TestStore()
         var chain = [try await test.store.addMine(folder("0"), at: start)]
         for level in 1..<8 { chain.append(try await test.store.addMine(folder("\(level)"), into: chain[level - 1], at: start)) }
-        await refused("Hex \(chain[0]) cannot be moved into itself.") { try await test.store.moveMine(chain[0], into: chain[0], at: start) }
+        await refused("Hex \(chain[0]) cannot be moved into itself.") { try await test.store.moveMine(chain[0], into: chain[0]) }
         await refused("Hex \(chain[0]) cannot be moved into hex \(chain[7]), which is inside it.") {
-            try await test.store.moveMine(chain[0], into: chain[7], at: start)
+            try await test.store.moveMine(chain[0], into: chain[7])
         }
         await refused("Hex \(chain[3]) cannot be moved into hex \(chain[5]), which is inside it.") {
-            try await test.store.moveMine(chain[3], into: chain[5], at: start)
+            try await test.store.moveMine(chain[3], into: chain[5])
         }
         let tooDeep = "A hex has at most 8 levels of hexes, itself the first."
         await refused(tooDeep) { _ = try await test.store.addMine(folder("8"), into: chain[7], at: start) }
         let other = try await test.store.addMine(folder("other"), at: start)
-        await refused(tooDeep) { try await test.store.moveMine(chain[0], into: other, at: start) }
-        await refused(tooDeep) { try await test.store.moveMine(other, into: chain[7], at: start) }
+        await refused(tooDeep) { try await test.store.moveMine(chain[0], into: other) }
+        await refused(tooDeep) { try await test.store.moveMine(other, into: chain[7]) }
         await refused("Hex \(other) is not directly inside hex \(chain[0]).") {
-            try await test.store.moveMine(chain[4], into: chain[0], before: other, at: start)
+            try await test.store.moveMine(chain[4], into: chain[0], before: other)
         }
-        await refused("Hex \(other) cannot be moved before itself.") {
-            try await test.store.moveMine(other, into: chain[0], before: other, at: start)
-        }
+        await refused("Hex \(other) cannot be moved before itself.") { try await test.store.moveMine(other, into: chain[0], before: other) }
         await refused("The top level of My Hexlist is always newest first.") {
-            try await test.store.moveMine(other, into: nil, before: chain[0], at: start)
+            try await test.store.moveMine(other, into: nil, before: chain[0])
         }
         _ = try await test.store.addMine(folder("links", links: 5_000), into: chain[6], at: start)
         await refused("Hex \(chain[0]) would have 5001 links in all; the maximum is 5000.") {
             _ = try await test.store.addMine(folder("one", links: 1), into: chain[1], at: start)
         }
-        let missing = await #expect(throws: HexlistError.self) { try await test.store.moveMine(99, into: other, at: start) }
+        let missing = await #expect(throws: HexlistError.self) { try await test.store.moveMine(99, into: other) }
         #expect(missing?.code == .notFound)
         #expect(try names(chain[0], test).count == 9)
         #expect(try insidesAreRight(test) && test.countersAreRight())

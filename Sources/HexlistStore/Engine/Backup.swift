@@ -47,9 +47,7 @@ public enum StoreBackup {
                 return Dictionary(files) { first, _ in first }
             }
             try made.close()
-            let store = try HexStore(path: path)  // applies the migrations of this version
-            try store.writeSync { try $0.renewReplica() }
-            try store.close()
+            try HexStore(path: path).close()  // applies the migrations of this version
             return files
         } catch let error as DatabaseError where [.SQLITE_CORRUPT, .SQLITE_NOTADB, .SQLITE_ERROR].contains(error.resultCode) {
             throw damaged(backup)

@@ -12,6 +12,4 @@ public struct StoreChange: OptionSet, Sendable {
     /// Capacity for new hexes was freed: hexes were deleted or accepted, or held hexes were deleted because of their age. Not reported for
     /// a change of trust.
     public static let room = StoreChange(rawValue: 4)
-    /// Rows of My Hexlist changed that own machines request by number.
-    public static let list = StoreChange(rawValue: 8)
 }

@@ -28,11 +28,8 @@ public struct MaintenanceReport: Sendable, Equatable {
     public var peersDropped = 0
     /// The number of ended offers and old transfers deleted.
     public var filesForgotten = 0
-    /// The numbers of deleted hexes and links of My Hexlist that were removed from the trash.
-    public var hexesPurged = 0
-    public var linksPurged = 0
-    /// The number of changes deleted from the change log of My Hexlist because of their age.
-    public var changesForgotten = 0
+    /// The number of hexes deleted from the bin of My Hexlist because of their age.
+    public var binnedDropped = 0
     /// Whether the round reached its limit of rows, so that another round is needed.
     public var isPartial = false
 }
@@ -40,7 +37,7 @@ public struct MaintenanceReport: Sendable, Equatable {
 extension HexStore {
     /// Runs one bounded round of maintenance in one transaction, and saves the time of `StoreOpenTimeClock`. Queued outbox rows past their deadline
     /// become `expired`, with a `hex.expired` event. Deletes old outbox rows in a final state, old held hexes, events, tombstones, offers,
-    /// transfers, the trash and change log of My Hexlist, and peers to which nothing refers. All ages are measured by `StoreOpenTimeClock`.
+    /// transfers and binned hexes, and peers to which nothing refers. All ages are measured by `StoreOpenTimeClock`.
     ///
     /// - Parameters:
     ///   - now: milliseconds since 1970, for the events.
@@ -74,11 +71,12 @@ extension StoreWriter {
                 """, lived, chunk)
             report.eventsDropped = try dropEvents(limits, chunk)
             report.filesForgotten = try cleanUpFiles(chunk)
-            (report.hexesPurged, report.linksPurged) = try purgeTrash(at: now, limit: chunk)
-            report.changesForgotten = try forgetChanges(madeUntil: lived &- Self.days(MyHexlistChange.days), limit: chunk)
+            report.binnedDropped = try run(
+                "DELETE FROM bin WHERE number IN (SELECT number FROM bin WHERE lived <= ? ORDER BY lived LIMIT ?)",
+                lived &- Self.days(BinnedHex.days), chunk)
             report.isPartial = [
                 report.expired + report.forgotten, held.count, report.idsForgotten, report.eventsDropped, report.filesForgotten,
-                report.hexesPurged + report.linksPurged, report.changesForgotten,
+                report.binnedDropped,
             ]
             .contains { $0 >= chunk }
             try saveCounters()  // `dropPeers` reads the counters of peers
@@ -87,7 +85,7 @@ extension StoreWriter {
         }
     }
 
-    static func days(_ days: Int) -> Int64 { Int64(days).multipliedReportingOverflow(by: 86_400_000).partialValue }
+    private static func days(_ days: Int) -> Int64 { Int64(days).multipliedReportingOverflow(by: 86_400_000).partialValue }
 
     private func cleanUpFiles(_ chunk: Int) throws -> Int {
         let offers = try run("DELETE FROM offer WHERE id IN (SELECT id FROM offer WHERE ends <= ? ORDER BY ends LIMIT ?)", lived, chunk)

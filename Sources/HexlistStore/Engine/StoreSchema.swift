@@ -61,8 +61,6 @@ enum StoreSchema {
         ("27 dead links", { try $0.execute(sql: DeadLink.schema) }),
         ("28 feed addresses", { try $0.execute(sql: FeedAddress.schema) }),
         ("29 cards and routes of peers", { try $0.execute(sql: cards) }),
-        ("30 nodes of My Hexlist", MyHexlistConversion.apply),
-        ("31 own machines", { try $0.execute(sql: ListExchangeSchema.sql) }),
     ]
 
     static let migrator: DatabaseMigrator = {

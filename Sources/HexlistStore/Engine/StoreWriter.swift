@@ -14,8 +14,6 @@ final class StoreWriter: StoreReader {
     private var peerDeltas: [Int64: PeerCounterIncrements] = [:]
     /// Maximum bytes of the event log. Variable for tests.
     var eventLogBytes = EventLog.bytes
-    /// Maximum bytes of the texts in the trash. Variable for tests.
-    var trashBytes = TrashedItem.maximumBytes
     /// Bytes of hexes that this transaction accepted and that may not have taken disk space yet.
     var reservedBytes: Int64 = 0
     /// Bytes of the file system to leave free, as passed with the last received batch. Also applies to batches of the search index.
@@ -25,9 +23,6 @@ final class StoreWriter: StoreReader {
     /// The error because of which the current request must fail.
     private var fault: (any Error)?
     private var preparedInserter: HexInserter?
-    private var preparedNodeInserter: NodeInserter?
-    /// The change of My Hexlist that `groupMine` has begun.
-    var openMine: MyHexlistTransaction?
 
     override func counts() throws -> StoreCounts { counters.counts }
 
@@ -37,14 +32,6 @@ final class StoreWriter: StoreReader {
         let inserter = try HexInserter(on: db)
         preparedInserter = inserter
         return inserter
-    }
-
-    /// Calls `body` with the inserter of nodes of this connection, which is created once.
-    func insertNodes<Value>(_ body: (inout NodeInserter) throws -> Value) throws -> Value {
-        var inserter = try preparedNodeInserter ?? NodeInserter(on: db)
-        preparedNodeInserter = nil
-        defer { preparedNodeInserter = inserter }
-        return try body(&inserter)
     }
 
     // MARK: - One change

@@ -29,10 +29,6 @@ public struct EventType: RawRepresentable, Hashable, Sendable {
     public static let offerFailed = EventType(rawValue: "offer.failed")
     /// Too many wrong keys of invitations were tried, so all invitations ended.
     public static let invitationGuessed = EventType(rawValue: "invitation.guessed")
-    /// An own machine changed My Hexlist.
-    public static let listChanged = EventType(rawValue: "list.changed")
-    /// My Hexlist is not exchanged with an own machine any more, and will not be without the user.
-    public static let listStuck = EventType(rawValue: "list.stuck")
     /// Reports that events caused by peers were not recorded because there were too many.
     public static let eventsOmitted = EventType(rawValue: "events.omitted")
 
@@ -41,7 +37,7 @@ public struct EventType: RawRepresentable, Hashable, Sendable {
         peerUp, peerDown, peerGhost, hexReceived, hexHeld, hexDelivered, hexRejected, hexFailed, hexExpired, deviceAsked,
         alertReceived, pairingRequested, pairingCompleted, pairingFailed, conflictIdentity, hookFailed, transferDone, transferFailed,
         offerFetched,
-        offerFailed, invitationGuessed, listChanged, listStuck, eventsOmitted,
+        offerFailed, invitationGuessed, eventsOmitted,
     ]
 }
 

@@ -144,7 +144,6 @@ extension StoreWriter {
                 UPDATE peer SET trust = ?1, fingerprint = coalesce(fingerprint, ?2), card = CASE WHEN ?1 = 'trusted' THEN card END
                 WHERE id = ?3
                 """, trust.rawValue, fingerprint?.bytes, row.id)
-            if trust != .trusted { try removeOwnMachine(peer) }
             changed(.peers)
             let held = try heldIDs(of: row.id, unproven: trust == .blocked)
             switch trust {
@@ -186,7 +185,6 @@ extension StoreWriter {
                 """, row.id)
             try run("DELETE FROM groupMember WHERE peer = ?", row.id)
             try run("DELETE FROM endpoint WHERE peer = ?", row.id)
-            try removeOwnMachine(peer)
             changed(.peers)
             return try dropPeers("AND id = ?", row.id) == 1
         }
