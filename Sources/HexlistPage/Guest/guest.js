@@ -110,6 +110,7 @@ function form(name, once) {
     el('label', {htmlFor: 'files'}, 'Files'), files, button);
   text.oninput = () => sessionStorage.setItem('text', text.value);
   person.oninput = () => sessionStorage.setItem('name', person.value);
+  // Sizes when the files were chosen, because Chromium reports 0 for a file that was deleted later.
   const sizes = new Map();
   files.onchange = () => { for (const file of files.files) sizes.set(file, file.size); };
   fields.onsubmit = event => { event.preventDefault(); send(); };
