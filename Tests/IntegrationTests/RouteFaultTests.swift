@@ -17,4 +17,9 @@ struct RouteFaultTests {
     func awayMail() async throws {
         try await Rig.run("away", ["--only", "mail"], long: ["--rounds", "10", "--hexes", "500"])
     }
+
+    @Test("envelopes of a second implementation, in both directions", .ifRuns("envelopes"))
+    func foreignEnvelopes() async throws {
+        try await Rig.run("envelopes", long: ["--peers", "100", "--rounds", "10"])
+    }
 }
