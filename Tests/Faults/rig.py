@@ -622,6 +622,12 @@ def outbox_rows(database):
             yield row, packs[pack][(row - start) % len(packs[pack])], state, peer
 
 
+def stored(daemon):
+    """The number of hexes in the inbox of a daemon."""
+    with Reader(daemon) as store:
+        return store.inbox()
+
+
 class Reader:
     """Reads the store of a running daemon. Must be closed before a kill: while another process has the WAL open, the next start would
     not recover it as after a real crash."""
