@@ -83,7 +83,7 @@ let package = Package(
         .target(
             name: "HexlistStore",
             dependencies: [
-                "HexlistModel", "HexlistJSON", "HexlistSystem", "CSQLite",
+                "HexlistModel", "HexlistJSON", "HexlistSystem", "HexlistLists", "CSQLite",
                 .product(name: "CoreMetrics", package: "swift-metrics"),
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "GRDBSQLite", package: "GRDB.swift"),
@@ -275,7 +275,7 @@ let package = Package(
         .testTarget(
             name: "HexlistStoreTests",
             dependencies: [
-                "HexlistStore", "HexlistJSON", "HexlistModel", "CSQLite", "TestSupport",
+                "HexlistStore", "HexlistLists", "HexlistJSON", "HexlistModel", "CSQLite", "TestSupport",
                 .product(name: "GRDB", package: "GRDB.swift"),
             ],
             resources: [.copy("Fixtures")], swiftSettings: settings),

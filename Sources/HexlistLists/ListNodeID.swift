@@ -38,6 +38,27 @@ extension ListNode {
         public static func < (left: ID, right: ID) -> Bool { left.uuid < right.uuid }
     }
 
+    /// Returns new identifiers in ascending order if the time does not change, so that an index of them grows at its end. The random bits of
+    /// an identifier are those of the one before plus a random number (RFC 9562, section 6.2, method 2).
+    public struct IDSequence: Sendable {
+        /// The last identifier of each kind.
+        private var last: [Kind: ID] = [:]
+
+        public init() {}
+
+        /// - Parameter time: Unix time in milliseconds.
+        public mutating func next(_ kind: Kind, time: Int64, using generator: inout some RandomNumberGenerator) -> ID {
+            var id = ID(kind: kind, time: time, using: &generator)
+            if let last = last[kind], last.time == time {
+                let (low, overflows) = last.uuid.low.addingReportingOverflow(UInt64.random(in: 1...1 << 40, using: &generator))
+                // After an overflow the random identifier is used, which may be less than the last one.
+                if !overflows, let next = ID(UUIDBytes(high: last.uuid.high, low: low)) { id = next }
+            }
+            last[kind] = id
+            return id
+        }
+    }
+
     /// The kind of a node. Nodes of an unknown kind are kept, merged and passed on, but never shown.
     public struct Kind: Hashable, Sendable {
         /// 0 to 15.

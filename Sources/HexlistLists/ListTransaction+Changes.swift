@@ -116,7 +116,8 @@ extension ListTransaction {
 
     // MARK: - Values
 
-    mutating func nextVersion() -> ListVersion { ListVersion(clock: clock.next(now: now), replica: replica) }
+    /// Returns a version that is greater than all versions in the list.
+    public mutating func nextVersion() -> ListVersion { ListVersion(clock: clock.next(now: now), replica: replica) }
 
     mutating func writePlace(of id: ListNode.ID, parent: ListNode.ID, key: OrderKey) throws {
         let place = try storage.row(id)?.node.place

@@ -7,7 +7,7 @@ public enum ListPosition: Equatable, Sendable {
 
     /// The index at which a node is inserted into the rows. If the position names a node that is not among the rows, the index is their
     /// end.
-    func index(in rows: [ListRow]) -> Int {
+    public func index(in rows: [ListRow]) -> Int {
         switch self {
         case .first: 0
         case .last: rows.count

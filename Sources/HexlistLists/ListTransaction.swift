@@ -4,8 +4,8 @@
 /// Local changes read the tree as the last `deriveTree` stored it.
 public struct ListTransaction<Storage: ListStorage> {
     public var storage: Storage
-    /// The digest of all rows.
-    public private(set) var digest: ListDigest
+    /// The digest of all rows; `nil` if it is not maintained.
+    public private(set) var digest: ListDigest?
     public internal(set) var clock: HybridClock
     /// The changed nodes, in order.
     public private(set) var changes: [ListChange] = []
@@ -20,7 +20,9 @@ public struct ListTransaction<Storage: ListStorage> {
     private var changedHexes: Set<ListNode.ID> = []
     private var changedLeaves: Set<ListNode.ID> = []
 
-    public init(storage: Storage, replica: ReplicaNumber, clock: HybridClock, digest: ListDigest, now: Int64) {
+    /// - Parameter digest: the digest of all rows; `nil` for a list that is not exchanged with other replicas. It takes a hash of each row
+    ///   that changes.
+    public init(storage: Storage, replica: ReplicaNumber, clock: HybridClock, digest: ListDigest?, now: Int64) {
         self.storage = storage
         self.replica = replica
         self.clock = clock
@@ -39,8 +41,9 @@ public struct ListTransaction<Storage: ListStorage> {
         var row = stored ?? ListRow(node: ListNode(id: node.id))
         let changed = row.node.merge(node)
         guard stored == nil || !changed.isEmpty else { return false }
-        if let stored { digest.toggle(stored.node, in: list) }
-        digest.toggle(row.node, in: list)
+        let list = list
+        if let stored { digest?.toggle(stored.node, in: list) }
+        digest?.toggle(row.node, in: list)
         clock.observe(row.node.latestTime)
         changes.append(ListChange(before: stored?.node, after: row.node))
         try storage.write(row, isReceived && row.node == node ? .received : .changed)

@@ -5,6 +5,8 @@ public struct UTF8Text: Hashable, Comparable, Sendable, CustomStringConvertible,
     public let bytes: [UInt8]
 
     public init(_ text: String) { bytes = Array(text.utf8) }
+    /// - Parameter bytes: valid UTF-8.
+    public init(utf8 bytes: [UInt8]) { self.bytes = bytes }
     public init(stringLiteral text: String) { self.init(text) }
 
     public static let empty = UTF8Text("")

@@ -176,7 +176,8 @@ import Testing
                 let expected = (0..<20).map { "Title of /\($0)" } + ["", "", "own"]
                 try await eventually { try await descriptions(id) == expected }
                 try await store.editMine(
-                    id, MineEdit(links: [.init(url: "\(url)/new"), .init(url: "\(url)/named", linkDescription: "mine")]), wantsTitles: true)
+                    id, MineEdit(links: [.init(url: "\(url)/new"), .init(url: "\(url)/named", linkDescription: "mine")]), wantsTitles: true,
+                    at: 1)
                 fetcher.signal.send()
                 try await eventually { try await descriptions(id) == ["Title of /new", "mine"] }
                 try await eventually { try await store.read { try $0.wantedTitles(notTriedIn: -1, limit: 10) }.isEmpty }

@@ -101,7 +101,7 @@ struct CapacityNoticeTests {
         let (one, two) = try await nodes(.room, on: link)
         let rows = try await refused(one, two, by: .room)
         let held = try await two.node.store.read { try $0.hexPage(HexFilter(location: .held), limit: 10, after: nil) }.items
-        try await two.node.store.write { _ = try $0.delete(held.map(\.id)) }
+        try await two.node.store.write { _ = try $0.delete(held.map(\.id), at: 0) }
         try await eventually { try await one.node.store.read { try $0.outboxRows(rows) }.first?.state == .held }
         #expect(try await one.node.store.read { try $0.outboxRows(rows) }.last?.state == .queued)
         try await one.stop()

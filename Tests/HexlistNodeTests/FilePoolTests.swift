@@ -202,7 +202,7 @@ import Testing
     }
 
     private func delete(_ hex: Int64, _ two: TestNode) async throws {
-        _ = try two.node.store.writeSync { try $0.delete([hex]) }
+        _ = try two.node.store.writeSync { try $0.delete([hex], at: 0) }
     }
 
     @Test func whatWasBegunBeforeAStopIsFinishedAfterIt() async throws {
@@ -221,7 +221,7 @@ import Testing
         try await two.stop(removing: false)
         // States after a kill: a hex was deleted, a kept file has its row but was not moved, a file has no row yet.
         let store = try HexStore(path: folder.appending(path: "hexlist.sqlite").path)
-        _ = try store.writeSync { [hex = hexes[0]] in try $0.delete([hex]) }
+        _ = try store.writeSync { [hex = hexes[0]] in try $0.delete([hex], at: 0) }
         let b = try #require(digests.first { $0.file == "b" }), c = try #require(digests.first { $0.file == "c" })
         let row = try #require(try store.readSync { try $0.pooledPage(limit: 9).items.first { $0.name == "b" } })
         try await store.keep([row.sha256], for: hexes[1])

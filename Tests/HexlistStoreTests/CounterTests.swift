@@ -30,7 +30,7 @@ import Testing
                     policy: StrangerHexPolicy.allCases.randomElement(using: &random) ?? .held, quotas: quotas,
                     isProven: Int.random(in: 0..<5, using: &random) > 0)
             case 4: _ = try test.trust(peer, Trust.allCases.randomElement(using: &random) ?? .stranger, at: now)
-            case 5: _ = try test.write { try $0.delete(hexIDs) }
+            case 5: _ = try test.write { try $0.delete(hexIDs, at: start) }
             case 6:
                 let read = Bool.random(using: &random)
                 _ = try test.write { try $0.setRead(hexIDs, read) }

@@ -49,7 +49,7 @@ import Testing
         #expect(try finish(1) == .stored(first))
         #expect(try finish(1) == .storedBefore && finish(2, earlier: 1) == .storedBefore)
         #expect(try finish(3, earlier: 2) == .stored(first + 1))
-        try test.write { _ = try $0.delete([first]) }
+        try test.write { _ = try $0.delete([first], at: start) }
         #expect(try finish(1) == .storedBefore && finish(4, earlier: 1) == .storedBefore)
         let listed = try test.read { try $0.hexPage().items }
         #expect(listed.map(\.id) == [first + 1] && listed[0].location == .inbox && listed[0].peerLabel?.text() == "iPhone (drop)")

@@ -34,7 +34,7 @@ import Testing
                 _ = try writer.receive(hexes, from: sender, at: start, policy: .held, quotas: HeldQuotas(), diskReserve: 0)
             }
             try writer.setRead([1])
-            try writer.delete([3])
+            try writer.delete([3], at: start)
             _ = try writer.insertMine(content("Mine"), at: start)
             _ = try writer.enqueue((1...4).map { outgoing($0, to: friend, body: "{\"hexDescription\":\"\($0)\"}") })
             try writer.settle(

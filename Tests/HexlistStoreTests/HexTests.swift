@@ -55,7 +55,7 @@ import Testing
         let (test, one, _, _) = try filled()
         let first = try test.read { try $0.hexPage(limit: 10) }
         try test.receive([hex(100)], from: one)
-        try test.write { _ = try $0.delete([38]) }
+        try test.write { _ = try $0.delete([38], at: start) }
         #expect(try test.read { try $0.hexPage(limit: 10, after: first.next) }.items.map(\.id) == [40, 39] + (30...37).reversed())
     }
 
@@ -74,7 +74,7 @@ import Testing
 
     @Test func aRangeHasWhatExistsInIt() throws {
         let (test, _, _, three) = try filled()
-        try test.write { _ = try $0.delete([48, 52]) }
+        try test.write { _ = try $0.delete([48, 52], at: start) }
         func ids(_ range: ClosedRange<Int64>, _ location: HexLocation?) throws -> [Int64] {
             try test.read { try $0.hexIDs(.ids(range, in: location)) }.items
         }
@@ -100,7 +100,7 @@ import Testing
             } while after != nil
             #expect(counts == (group == .list(HexFilter()) ? [1_000, 1_000, 500] : [1_000, 1_000, 400]))
         }
-        #expect(try test.write { try $0.delete(try $0.hexIDs(.list(HexFilter())).items) } == 1_000)
+        #expect(try test.write { try $0.delete(try $0.hexIDs(.list(HexFilter())).items, at: start) } == 1_000)
         #expect(try test.countersAreRight())
     }
 
@@ -126,7 +126,7 @@ import Testing
 
     @Test func deletingTakesLinksAndCounts() throws {
         let (test, one, _, _) = try filled()
-        #expect(try test.write { try $0.delete(Array(1...100)) } == 58)
+        #expect(try test.write { try $0.delete(Array(1...100), at: start) } == 58)
         #expect(try test.read { try Int.fetchOne($0.db, sql: "SELECT count(*) FROM link") } == 0)
         #expect(try test.countersAreRight())
         // The next hex gets a new id: ids of deleted hexes are not used again.

@@ -195,14 +195,15 @@ import Testing
         let id = try keep(
             "tagged", [Link(url: "https://a.example/1", tags: ["a"], note: "n"), Link(url: "https://a.example/2")], tags: ["old"])
         #expect(try hexes("tag:old") == [id] && hexes("tag:A") == [id])
-        try await test.store.editMine(id, MineEdit(tags: ["new", "b c"], links: [.init(from: 0, tags: []), .init(from: 1, tags: ["db"])]))
+        try await test.store.editMine(
+            id, MineEdit(tags: ["new", "b c"], links: [.init(from: 0, tags: []), .init(from: 1, tags: ["db"])]), at: start)
         #expect(try hexes("tag:old") == [] && hexes("tag:a") == [] && hexes("tag:\"B C\" tag:db") == [id] && found("tag:db") == ["2"])
         let hex = try test.read { try #require(try $0.hex(id)).content }
         #expect(hex.annotations(hex.extra).tags == ["new", "b c"] && hex.string(hex.links[0].extra) == #"{"note":"n"}"#)
         for tags in [[""], [" "], [String(repeating: "a", count: 65_537)], Array(repeating: "a", count: 101)] {
-            await #expect(throws: HexlistError.self) { try await test.store.editMine(id, MineEdit(tags: tags)) }
+            await #expect(throws: HexlistError.self) { try await test.store.editMine(id, MineEdit(tags: tags), at: start) }
         }
-        try await test.store.editMine(id, MineEdit(tags: []))
+        try await test.store.editMine(id, MineEdit(tags: []), at: start)
         #expect(try hexes("tag:new") == [] && test.read { try $0.hex(id)?.content.extra.isEmpty } == true)
     }
 

@@ -112,7 +112,7 @@ import Testing
         #expect(try test.write { try $0.maintain(at: oldest + days - 1) }.binnedDropped == 0)
         #expect(try test.write { try $0.maintain(at: newest + days) }.binnedDropped == 2)
         _ = try await test.store.addMine(folder("y"), at: start)
-        #expect(try await test.store.emptyBin() == 0)
+        #expect(try await test.store.emptyBin(at: start) == 0)
     }
 
     @Test func aHexIsPutIntoNoneThatIsMissing() async throws {
@@ -184,22 +184,28 @@ import Testing
         let top = try await test.store.addMine(folder("top"), at: start)
         let id = try await test.store.addMine(content("a", links: 3, extra: "{\"x\":1}"), into: top, at: start)
         try await test.store.editMine(
-            id, MineEdit(description: "b", links: [.init(from: 2, linkDescription: "third"), .init(url: "new"), .init(from: 0)]))
+            id, MineEdit(description: "b", links: [.init(from: 2, linkDescription: "third"), .init(url: "new"), .init(from: 0)]), at: start)
         let detail = try #require(try test.read { try $0.hex(id) })
         #expect(detail.content.string(detail.content.hexDescription) == "b" && detail.content.string(detail.content.hexColor) == "#ff8800")
         #expect(detail.content.links.map { detail.content.string($0.url) } == ["https://example.com/2", "new", "https://example.com/0"])
         #expect(detail.content.links.map { detail.content.string($0.linkDescription) } == ["third", "", "Link 0"])
         #expect(detail.content.links.map { detail.content.string($0.service) } == ["Dropbox", "Unknown", "Dropbox"])
         #expect(detail.content.links.map { detail.content.string($0.extra) } == ["", "", "{\"x\":1}"])
-        try await test.store.editMine(id, MineEdit(color: "", links: [.init(from: 0)]))
+        try await test.store.editMine(id, MineEdit(color: "", links: [.init(from: 0)]), at: start)
         #expect(try test.read { try $0.hex(top) }?.summary.linksInside == 1)
         #expect(try insidesAreRight(test) && test.countersAreRight())
-        await refused("There is no link 2: the hex has 1.") { try await test.store.editMine(id, MineEdit(links: [.init(from: 1)])) }
-        await refused("A new link has a `url`.") { try await test.store.editMine(id, MineEdit(links: [.init(linkDescription: "d")])) }
+        await refused("There is no link 2: the hex has 1.") {
+            try await test.store.editMine(id, MineEdit(links: [.init(from: 1)]), at: start)
+        }
+        await refused("A new link has a `url`.") {
+            try await test.store.editMine(id, MineEdit(links: [.init(linkDescription: "d")]), at: start)
+        }
         let many = Array(repeating: MineEdit.Link(url: "u"), count: 5_001)
-        await refused("A hex has at most 5000 links; this one has 5001.") { try await test.store.editMine(id, MineEdit(links: many)) }
+        await refused("A hex has at most 5000 links; this one has 5001.") {
+            try await test.store.editMine(id, MineEdit(links: many), at: start)
+        }
         await refused("Hex \(top) would have 5001 links in all; the maximum is 5000.") {
-            try await test.store.editMine(top, MineEdit(links: Array(many.dropFirst())))
+            try await test.store.editMine(top, MineEdit(links: Array(many.dropFirst())), at: start)
         }
         #expect(try insidesAreRight(test) && test.countersAreRight())
     }
@@ -209,17 +215,17 @@ import Testing
         var ids: [Int64] = []
         for name in ["a", "b", "c", "d"] { ids.append(try await test.store.addMine(folder(name, links: 1), at: start)) }
         let (a, b, c, d) = (ids[0], ids[1], ids[2], ids[3])
-        try await test.store.moveMine(b, into: a)
-        try await test.store.moveMine(d, into: b)
-        try await test.store.moveMine(c, into: a, before: b)
+        try await test.store.moveMine(b, into: a, at: start)
+        try await test.store.moveMine(d, into: b, at: start)
+        try await test.store.moveMine(c, into: a, before: b, at: start)
         #expect(try names(a, test) == ["a", "c", "b", "d"])
         #expect(try test.read { try $0.counts() }.mine == 1)
-        try await test.store.moveMine(d, into: a, before: c)
-        try await test.store.moveMine(b, into: a, before: d)
+        try await test.store.moveMine(d, into: a, before: c, at: start)
+        try await test.store.moveMine(b, into: a, before: d, at: start)
         #expect(try names(a, test) == ["a", "b", "d", "c"])
         #expect(try insidesAreRight(test))
-        try await test.store.moveMine(d, into: nil)
-        try await test.store.moveMine(d, into: nil)
+        try await test.store.moveMine(d, into: nil, at: start)
+        try await test.store.moveMine(d, into: nil, at: start)
         #expect(try names(a, test) == ["a", "b", "c"] && test.read { try $0.counts() }.mine == 2)
         #expect(try insidesAreRight(test) && test.countersAreRight())
     }
@@ -228,30 +234,32 @@ import Testing
         let test = try TestStore()
         var chain = [try await test.store.addMine(folder("0"), at: start)]
         for level in 1..<8 { chain.append(try await test.store.addMine(folder("\(level)"), into: chain[level - 1], at: start)) }
-        await refused("Hex \(chain[0]) cannot be moved into itself.") { try await test.store.moveMine(chain[0], into: chain[0]) }
+        await refused("Hex \(chain[0]) cannot be moved into itself.") { try await test.store.moveMine(chain[0], into: chain[0], at: start) }
         await refused("Hex \(chain[0]) cannot be moved into hex \(chain[7]), which is inside it.") {
-            try await test.store.moveMine(chain[0], into: chain[7])
+            try await test.store.moveMine(chain[0], into: chain[7], at: start)
         }
         await refused("Hex \(chain[3]) cannot be moved into hex \(chain[5]), which is inside it.") {
-            try await test.store.moveMine(chain[3], into: chain[5])
+            try await test.store.moveMine(chain[3], into: chain[5], at: start)
         }
         let tooDeep = "A hex has at most 8 levels of hexes, itself the first."
         await refused(tooDeep) { _ = try await test.store.addMine(folder("8"), into: chain[7], at: start) }
         let other = try await test.store.addMine(folder("other"), at: start)
-        await refused(tooDeep) { try await test.store.moveMine(chain[0], into: other) }
-        await refused(tooDeep) { try await test.store.moveMine(other, into: chain[7]) }
+        await refused(tooDeep) { try await test.store.moveMine(chain[0], into: other, at: start) }
+        await refused(tooDeep) { try await test.store.moveMine(other, into: chain[7], at: start) }
         await refused("Hex \(other) is not directly inside hex \(chain[0]).") {
-            try await test.store.moveMine(chain[4], into: chain[0], before: other)
+            try await test.store.moveMine(chain[4], into: chain[0], before: other, at: start)
         }
-        await refused("Hex \(other) cannot be moved before itself.") { try await test.store.moveMine(other, into: chain[0], before: other) }
+        await refused("Hex \(other) cannot be moved before itself.") {
+            try await test.store.moveMine(other, into: chain[0], before: other, at: start)
+        }
         await refused("The top level of My Hexlist is always newest first.") {
-            try await test.store.moveMine(other, into: nil, before: chain[0])
+            try await test.store.moveMine(other, into: nil, before: chain[0], at: start)
         }
         _ = try await test.store.addMine(folder("links", links: 5_000), into: chain[6], at: start)
         await refused("Hex \(chain[0]) would have 5001 links in all; the maximum is 5000.") {
             _ = try await test.store.addMine(folder("one", links: 1), into: chain[1], at: start)
         }
-        let missing = await #expect(throws: HexlistError.self) { try await test.store.moveMine(99, into: other) }
+        let missing = await #expect(throws: HexlistError.self) { try await test.store.moveMine(99, into: other, at: start) }
         #expect(missing?.code == .notFound)
         #expect(try names(chain[0], test).count == 9)
         #expect(try insidesAreRight(test) && test.countersAreRight())

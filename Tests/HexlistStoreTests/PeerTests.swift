@@ -263,7 +263,7 @@ import Testing
         #expect(record.trust == .stranger && record.endpoints.isEmpty && record.lastSeenAt == nil && record.hexes == 1)
         #expect(try test.read { try $0.hex(1) }?.summary.peer == peer.id)
         // Without data left, the next maintenance removes the peer once its ids are forgotten too.
-        try test.write { _ = try $0.delete([1]) }
+        try test.write { _ = try $0.delete([1], at: start) }
         #expect(try test.write { try $0.maintain(at: start + 59 * day) }.peersDropped == 0)
         #expect(try test.write { try $0.maintain(at: start + 61 * day) }.peersDropped == 1)
         #expect(try test.read { try $0.peers() }.isEmpty)

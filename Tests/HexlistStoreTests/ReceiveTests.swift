@@ -173,7 +173,7 @@ import Testing
         #expect(try outcomes == seven && ids() == Array(1...15))
         outcomes = try test.receive((21...28).map { hex($0) }, from: peer, diskReserve: 1 << 50)
         #expect(outcomes == [DeliveryResult](repeating: .refused(.storageFull, retryAfter: RetryAfter.storageFull), count: 8))
-        _ = try test.write { try $0.delete([4]) }
+        _ = try test.write { try $0.delete([4], at: start) }
         outcomes = try test.receive([31, 32, 33, 4, 34, 35, 36, 37].map { hex($0) }, from: peer)
         #expect(outcomes.remove(at: 3) == .duplicate(of: .stored))
         #expect(try outcomes == seven && ids() == [1, 2, 3] + Array(5...22))
@@ -213,7 +213,7 @@ import Testing
         let peer = try TestPeer(1)
         _ = try test.trust(peer)
         try test.receive([hex(1), hex(2)], from: peer)
-        #expect(try test.write { try $0.delete([1, 2, 99]) } == 2)
+        #expect(try test.write { try $0.delete([1, 2, 99], at: start) } == 2)
         #expect(try test.receive([hex(1)], from: peer, at: start + 59 * day) == [.duplicate(of: .stored)])
         // The id is still remembered when the sender is a stranger again.
         _ = try test.trust(peer, .stranger)
@@ -223,7 +223,7 @@ import Testing
         #expect(try test.write { try $0.maintain(at: start + 61 * day) }.idsForgotten == 2)
         #expect(try test.receive([hex(1)], from: peer, at: start + 61 * day) == [.stored])
         // The days begin with the deletion, however long the hex was there.
-        try test.write(lived: start + 200 * day) { _ = try $0.delete([3]) }
+        try test.write(lived: start + 200 * day) { _ = try $0.delete([3], at: start) }
         #expect(try test.receive([hex(1)], from: peer, at: start + 259 * day) == [.duplicate(of: .stored)])
         #expect(try test.write { try $0.maintain(at: start + 261 * day) }.idsForgotten == 1)
     }
@@ -232,12 +232,12 @@ import Testing
         let test = try TestStore()
         let peer = try TestPeer(1)
         try test.receive([hex(1)], from: peer)
-        #expect(try test.write { try $0.delete([1]) } == 1)
+        #expect(try test.write { try $0.delete([1], at: start) } == 1)
         #expect(try test.receive([hex(1)], from: peer) == [.held])
         // Once accepted, the hex counts as one of the inbox.
         #expect(try test.write { try $0.accept([2], at: start) } == [2])
         #expect(try test.receive([hex(1)], from: peer) == [.duplicate(of: .stored)])
-        try test.write { _ = try $0.delete([2]) }
+        try test.write { _ = try $0.delete([2], at: start) }
         #expect(try test.receive([hex(1)], from: peer) == [.duplicate(of: .stored)])
         #expect(try test.countersAreRight())
     }
@@ -266,7 +266,7 @@ import Testing
         #expect(try test.receive([hex(1, bytes: 600)], from: peer, quotas: quotas) == [.held])
         #expect(try test.receive([hex(2, bytes: 401)], from: peer, quotas: quotas) == [.refused(.quotaExceeded, retryAfter: 3_600)])
         #expect(try test.receive([hex(2, bytes: 400)], from: peer, quotas: quotas) == [.held])
-        try test.write { _ = try $0.delete([1]) }
+        try test.write { _ = try $0.delete([1], at: start) }
         #expect(try test.receive([hex(3, bytes: 1), hex(4, bytes: 1)], from: peer, quotas: quotas) == [.held, .held])
         #expect(try test.receive([hex(5, bytes: 1)], from: peer, quotas: quotas) == [.refused(.quotaExceeded, retryAfter: 3_600)])
         #expect(try test.receive([hex(4)], from: peer, quotas: quotas) == [.duplicate(of: .held)])
@@ -334,7 +334,7 @@ import Testing
         #expect(
             try test.receive([hex(1), hex(2), hex(3)], from: named, address: "10.0.0.1", quotas: quotas) == [.held, .held, full])
         // The hexes of the peer with an alias do not reduce the share of the others.
-        _ = try test.write { try $0.delete([1]) }
+        _ = try test.write { try $0.delete([1], at: start) }
         #expect(try test.receive([hex(1)], from: other, address: "10.0.9.1", quotas: quotas) == [.held])
         // After the user deleted some, refused hexes are accepted when they are sent again.
         _ = try test.write { try $0.accept([7], at: start) }
@@ -431,7 +431,7 @@ import Testing
         let most = IncomingHex(content: content(links: 5_000), messageID: message(2), weight: 1)
         #expect(try test.receive([many, most], from: peer) == [.refused(.tooManyLinks), .held])
         #expect(try test.read { try $0.hex(1) }?.content.links.count == 5_000)
-        try test.write { _ = try $0.delete([1]) }
+        try test.write { _ = try $0.delete([1], at: start) }
         #expect(try test.countersAreRight())
     }
 

@@ -157,18 +157,18 @@ import Testing
                 Text(description: "number \(number) of many", links: [("https://\(number % 3).example.org/\(number)", "link", "Box")]),
                 from: number % 2 == 0 ? ada : bob)
             if number % 7 == 0 { try index() }
-            if number % 5 == 4 { _ = try test.write { try $0.delete([Int64(number), Int64(number), 999]) } }
+            if number % 5 == 4 { _ = try test.write { try $0.delete([Int64(number), Int64(number), 999], at: start) } }
         }
         let stranger = try TestPeer(9, name: "nobody")
         for number in 1...5 { try receive(Text(description: "held \(number) of many"), from: stranger) }
         try index()
         _ = try test.trust(stranger)
         // Entries are deleted before they are rebuilt.
-        _ = try test.write { try $0.delete([41, 42]) }
+        _ = try test.write { try $0.delete([41, 42], at: start) }
         #expect(try found("many").count == 40 - 8 + 3)
         #expect(try isAsMadeAnew())
         let all = try test.read { try $0.hexPage(limit: 100).items.map(\.id) }
-        _ = try test.write { try $0.delete(all) }
+        _ = try test.write { try $0.delete(all, at: start) }
         #expect(try found("many") == [] && isAsMadeAnew() && test.countersAreRight())
     }
 
@@ -203,13 +203,13 @@ import Testing
         try test.receive((1...30).map { hex($0, "river \($0)") }, from: ada)
         try index()
         try test.store.onWritingConnection { db in try db.execute(sql: "UPDATE search_data SET block = x'00' WHERE id > 10") }
-        #expect(try test.write { try $0.delete([1, 2]) } == 2)
+        #expect(try test.write { try $0.delete([1, 2], at: start) } == 2)
         let page = try await test.store.readWithIndex { try $0.search(SearchFilter([.words("river", isPrefix: false)]), limit: 100) }
         #expect(page.hits.count == 28 && page.behind == 0)
         #expect(try isAsMadeAnew())
         // The record with the structure of the index is damaged. A deletion, which has to read it, succeeds all the same.
         try test.store.onWritingConnection { db in try db.execute(sql: "UPDATE search_data SET block = x'00' WHERE id = 10") }
-        #expect(try test.write { try $0.delete([3]) } == 1)
+        #expect(try test.write { try $0.delete([3], at: start) } == 1)
         #expect(try found("river").count == 27)
     }
 
@@ -260,7 +260,7 @@ import Testing
         #expect(try earlier(first).isEmpty)
         #expect(try earlier(second).mapValues(\.hex) == [url: first] && earlier(second)[url]?.peer?.name == "Ada Lóvelace")
         #expect(try earlier(third) == [url: EarlierLink(hex: second, receivedAt: start + 1, peer: earlier(third)[url]?.peer)])
-        _ = try test.write { try $0.delete([second]) }
+        _ = try test.write { try $0.delete([second], at: start) }
         #expect(try earlier(third).mapValues(\.hex) == [url: first])
     }
 
@@ -303,7 +303,7 @@ import Testing
         #expect(links == [again, held, held + 2, top, top + 2])
         let unique = try test.read { try $0.linkPage(HexFilter(), unique: true) }.items.map(\.id)
         #expect(unique == [again, held])
-        _ = try test.write { try $0.delete([top]) }
+        _ = try test.write { try $0.delete([top], at: start) }
         #expect(try found("river") == [held + 2] && isAsMadeAnew())
     }
 
@@ -315,11 +315,11 @@ import Testing
         let one = try await mine("river")
         let inside = try await mine("lake", into: folder)
         try index()
-        try await test.store.editMine(one, MineEdit(description: "brook", links: [.init(url: "a:2", linkDescription: "second")]))
-        try await test.store.editMine(inside, MineEdit(color: "#008080"))
+        try await test.store.editMine(one, MineEdit(description: "brook", links: [.init(url: "a:2", linkDescription: "second")]), at: start)
+        try await test.store.editMine(inside, MineEdit(color: "#008080"), at: start)
         #expect(try found("river") == [] && found("brook second") == [one] && found("first") == [inside, folder])
         #expect(try found("color:teal") { $0.location = .mine } == [inside])
-        try await test.store.moveMine(one, into: folder)
+        try await test.store.moveMine(one, into: folder, at: start)
         #expect(try found("brook") == [one] && isAsMadeAnew())
         #expect(try await test.store.change([folder], .delete, at: start) == 1)
         #expect(try found("brook") == [] && found("lake") == [] && isAsMadeAnew())

@@ -72,7 +72,7 @@ private final class Machine {
                     [hex(1)], from: Sender(peer: sender.id, fingerprint: sender.fingerprint, name: "", address: "10.0.0.1"), at: wall,
                     policy: policy, quotas: HeldQuotas(), diskReserve: 0)
             }
-            try writer.delete([1])
+            try writer.delete([1], at: start)
             let terms = EnqueueOptions(
                 recipients: [
                     PeerContact(peer: peer.id, fingerprint: peer.fingerprint, name: "", version: nil, boot: nil, seenAt: wall)
@@ -194,7 +194,7 @@ private let hour: Int64 = 3_600_000
         #expect(try receive() == [.stored])
         // The time for which the id is remembered begins with the deletion, although the wall clock was different when the hex arrived.
         try machine.restart(wall: start + 61 * day)
-        try machine.store.writeSync { _ = try $0.delete([1]) }
+        try machine.store.writeSync { _ = try $0.delete([1], at: start) }
         _ = try machine.remaining()
         try machine.restart(wall: start)
         #expect(try receive() == [.duplicate(of: .stored)])

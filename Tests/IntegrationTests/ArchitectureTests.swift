@@ -80,6 +80,7 @@ import Testing
         "HexlistStore/Lists/Links.swift": "URLs as bytes",
         "HexlistStore/Lists/ImportMerge.swift": "URLs as bytes",
         "HexlistLists/": "UTF8Text compares bytes, and versions are numbers",
+        "HexlistStore/MyHexlist/": "UTF8Text compares bytes, and versions are numbers",
         "HexlistModel/NormalizedLinkAddress.swift": "names of parameters as bytes",
         "HexlistModel/SearchTerm.swift: if name == \"is\"": "the user's search",
         "firstIndex(where: { $0.token == token })": "a BootNonce, which is a number",

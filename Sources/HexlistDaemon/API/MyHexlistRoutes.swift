@@ -25,7 +25,7 @@ struct MyHexlistRoutes: Sendable {
         }
         router.delete("/v1/mine/bin") { request, _ in
             _ = try APIQuery(request)
-            return APIReply.json(ChangeCountJSON(changed: try await api.store.emptyBin()))
+            return APIReply.json(ChangeCountJSON(changed: try await api.store.emptyBin(at: now)))
         }
     }
 
@@ -90,7 +90,8 @@ struct MyHexlistRoutes: Sendable {
         }
         let wantsTitles = api.configuration.readsTitles
         try await api.store.editMine(
-            id, MineEdit(description: wanted.description, color: wanted.color, tags: wanted.tags, links: links), wantsTitles: wantsTitles)
+            id, MineEdit(description: wanted.description, color: wanted.color, tags: wanted.tags, links: links), wantsTitles: wantsTitles,
+            at: now)
         if wantsTitles { api.titles.send() }
         return try await shape(of: id)
     }
@@ -99,7 +100,7 @@ struct MyHexlistRoutes: Sendable {
         _ = try APIQuery(request)
         let id = try RequestInput.id(context)
         let wanted: MineMoveRequest = try await RequestInput.requiredShape(request)
-        try await api.store.moveMine(id, into: wanted.parent, before: wanted.before)
+        try await api.store.moveMine(id, into: wanted.parent, before: wanted.before, at: now)
         return try await shape(of: id)
     }
 

@@ -1,3 +1,4 @@
+import HexlistAPI
 import HexlistModel
 import HexlistStore
 import HexlistTransport
@@ -45,6 +46,8 @@ struct TitleFetcher: ServiceLifecycle.Service {
         }
     }
 
+    private var now: Int64 { Timestamp.now.milliseconds }
+
     private func fetch(_ links: [PendingTitle]) async throws {
         try await withThrowingTaskGroup(of: Void.self) { tasks in
             for (index, link) in links.enumerated() {
@@ -54,8 +57,8 @@ struct TitleFetcher: ServiceLifecycle.Service {
                     let result = await result(of: link.url)
                     try Task.checkCancellation()
                     switch result {
-                    case .title(let title): try await store.finishTitle(link, title: title)
-                    case .none: try await store.finishTitle(link, title: nil)
+                    case .title(let title): try await store.finishTitle(link, title: title, at: now)
+                    case .none: try await store.finishTitle(link, title: nil, at: now)
                     case .unavailable: break  // tried again after the next start
                     }
                 }

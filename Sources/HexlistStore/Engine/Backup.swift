@@ -47,7 +47,9 @@ public enum StoreBackup {
                 return Dictionary(files) { first, _ in first }
             }
             try made.close()
-            try HexStore(path: path).close()  // applies the migrations of this version
+            let store = try HexStore(path: path)  // applies the migrations of this version
+            try store.writeSync { try $0.renewReplica() }
+            try store.close()
             return files
         } catch let error as DatabaseError where [.SQLITE_CORRUPT, .SQLITE_NOTADB, .SQLITE_ERROR].contains(error.resultCode) {
             throw damaged(backup)

@@ -30,6 +30,8 @@ public struct MaintenanceReport: Sendable, Equatable {
     public var filesForgotten = 0
     /// The number of hexes deleted from the bin of My Hexlist because of their age.
     public var binnedDropped = 0
+    /// The number of deleted links of My Hexlist whose values were removed.
+    public var linksPurged = 0
     /// Whether the round reached its limit of rows, so that another round is needed.
     public var isPartial = false
 }
@@ -74,9 +76,10 @@ extension StoreWriter {
             report.binnedDropped = try run(
                 "DELETE FROM bin WHERE number IN (SELECT number FROM bin WHERE lived <= ? ORDER BY lived LIMIT ?)",
                 lived &- Self.days(BinnedHex.days), chunk)
+            report.linksPurged = try changeMine(at: now) { try $0.purge(deletedUntil: lived &- Self.days(BinnedHex.days), limit: chunk) }
             report.isPartial = [
                 report.expired + report.forgotten, held.count, report.idsForgotten, report.eventsDropped, report.filesForgotten,
-                report.binnedDropped,
+                report.binnedDropped, report.linksPurged,
             ]
             .contains { $0 >= chunk }
             try saveCounters()  // `dropPeers` reads the counters of peers

@@ -61,6 +61,7 @@ enum StoreSchema {
         ("27 dead links", { try $0.execute(sql: DeadLink.schema) }),
         ("28 feed addresses", { try $0.execute(sql: FeedAddress.schema) }),
         ("29 cards and routes of peers", { try $0.execute(sql: cards) }),
+        ("30 nodes of My Hexlist", MyHexlistConversion.apply),
     ]
 
     static let migrator: DatabaseMigrator = {

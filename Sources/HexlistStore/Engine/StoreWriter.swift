@@ -23,6 +23,7 @@ final class StoreWriter: StoreReader {
     /// The error because of which the current request must fail.
     private var fault: (any Error)?
     private var preparedInserter: HexInserter?
+    private var preparedNodeInserter: NodeInserter?
 
     override func counts() throws -> StoreCounts { counters.counts }
 
@@ -32,6 +33,14 @@ final class StoreWriter: StoreReader {
         let inserter = try HexInserter(on: db)
         preparedInserter = inserter
         return inserter
+    }
+
+    /// Calls `body` with the inserter of nodes of this connection, which is created once.
+    func insertNodes(_ body: (inout NodeInserter) throws -> Void) throws {
+        var inserter = try preparedNodeInserter ?? NodeInserter(on: db)
+        preparedNodeInserter = nil
+        defer { preparedNodeInserter = inserter }
+        try body(&inserter)
     }
 
     // MARK: - One change

@@ -62,7 +62,7 @@ struct HexInserter {
     ///   inserted.
     func insert(_ content: HexContent, _ row: Row) throws -> Bool {
         guard content.fitsBounds else { throw HexlistError.tooLarge(content) }
-        return try withTexts(of: content) { texts in
+        return try Self.withTexts(of: content) { texts in
             try bind(content, row, texts, to: oneHex, at: 1)
             try oneHex.run()
             guard oneHex.changes == 1 else { return false }
@@ -108,7 +108,7 @@ struct HexInserter {
 
     /// Inserts the links of a stored hex that has no links. After an error, some links may have been inserted.
     func insertLinks(of content: HexContent, _ hex: Int64) throws {
-        try withTexts(of: content) { try insert(content.links[...], of: hex, $0) }
+        try Self.withTexts(of: content) { try insert(content.links[...], of: hex, $0) }
     }
 
     @inline(__always)
@@ -118,7 +118,7 @@ struct HexInserter {
         rows.finish()
     }
 
-    private func withTexts<Result>(of content: HexContent, _ body: (HexTextBuffers) throws -> Result) rethrows -> Result {
+    static func withTexts<Result>(of content: HexContent, _ body: (HexTextBuffers) throws -> Result) rethrows -> Result {
         try content.frame.withUnsafeBytes { frame in
             try content.arena.withUnsafeBytes { arena in try body(HexTextBuffers(frame: frame, arena: arena)) }
         }
@@ -129,7 +129,7 @@ struct HexInserter {
         of hexes: ArraySlice<IncomingHex>, _ texts: inout [HexTextBuffers], _ body: ([HexTextBuffers]) throws -> Result
     ) rethrows -> Result {
         guard !hexes.isEmpty else { return try body(texts) }
-        return try withTexts(of: hexes[hexes.startIndex].content) {
+        return try Self.withTexts(of: hexes[hexes.startIndex].content) {
             texts.append($0)
             return try withTexts(of: hexes.dropFirst(), &texts, body)
         }

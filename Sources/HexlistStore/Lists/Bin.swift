@@ -40,9 +40,17 @@ extension HexStore {
     /// - Throws: `.notFound` if it is not in the bin; `.badRequest` if its former container has no room for it.
     public func restoreMine(_ id: Int64, at now: Int64) async throws -> Int64 { try await write { try $0.restoreMine(id, at: now) } }
 
-    /// Removes all hexes from the bin.
-    /// - Returns: their number.
-    public func emptyBin() async throws -> Int { try await write { writer in try writer.change { try writer.run("DELETE FROM bin") } } }
+    /// Removes all hexes from the bin, and the values of all deleted links.
+    /// - Parameter now: milliseconds since 1970.
+    /// - Returns: the number of hexes.
+    public func emptyBin(at now: Int64) async throws -> Int {
+        let count = try await write { writer in try writer.change { try writer.run("DELETE FROM bin") } }
+        while try await write({ try $0.changeMine(at: now) { try $0.purge(deletedUntil: .max, limit: Self.linksPerPurge) } }) > 0 {}
+        return count
+    }
+
+    /// Maximum number of links that one transaction purges.
+    private static let linksPerPurge = 2_000
 }
 
 extension StoreWriter {

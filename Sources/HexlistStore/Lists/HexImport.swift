@@ -100,8 +100,7 @@ extension HexStore {
             fresh.sort()
             for index in parent == nil ? fresh.reversed() : fresh {
                 let before = result.done
-                let id = try writer.insertMine(source.hex(index), at: now)
-                if let parent { try writer.append(id, to: parent) }
+                _ = try writer.insertMine(source.hex(index), into: parent, at: now)
                 result.added += 1
                 let shape = entries[index].shape
                 result.addedInside += Int(shape.hexesInside)

@@ -165,7 +165,7 @@ extension StoreWriter {
         case .delete:
             try self.change {
                 try bin(ids, at: now)
-                return try delete(ids)
+                return try delete(ids, at: now)
             }
         case .accept: try accept(ids, at: now).count
         }
@@ -184,12 +184,20 @@ extension StoreWriter {
 
     /// - Returns: the number of deleted hexes, without inner hexes. Missing hexes are skipped.
     @discardableResult
-    func delete(_ ids: [Int64]) throws -> Int {
+    func delete(_ ids: [Int64], at now: Int64) throws -> Int {
         try change {
-            let count = try remove(ids, remembers: true)
+            let mine = try inMyHexlist(ids)
+            if !mine.isEmpty { try changeMine(at: now) { try $0.delete(mine) } }
+            let count = try mine.count + remove(ids.filter { !mine.contains($0) }, remembers: true)
             if count > 0 { changed([.peers, .room]) }
             return count
         }
+    }
+
+    /// Returns those hexes that are in My Hexlist, at any level.
+    private func inMyHexlist(_ ids: [Int64]) throws -> Set<Int64> {
+        let outer = try locations(of: ids).filter { $0.value == .mine || $0.value == nil }.keys
+        return Set(try outer.filter { try summary(ofTop: $0)?.location == .mine })
     }
 
     /// - Returns: the ids of the accepted hexes. Hexes that are not held are skipped.
@@ -202,16 +210,20 @@ extension StoreWriter {
     }
 
     /// Inserts a hex into My Hexlist.
+    /// - Parameter parent: the hex to which it is appended as an inner hex; `nil` for the top level. The caller has to call
+    ///   `checkBounds(ofTop:)` afterwards.
     /// - Returns: the hex's id.
     /// - Throws: `.badRequest` for too many links or inner hexes.
-    func insertMine(_ content: HexContent, at now: Int64) throws -> Int64 {
+    func insertMine(_ content: HexContent, into parent: Int64? = nil, at now: Int64) throws -> Int64 {
         guard content.fitsBounds else { throw HexlistError.tooLarge(content) }
-        return try change {
+        return try changeMine(at: now) { mine in
             let id = counters.nextHex
             _ = try inserter().insert(
                 content, HexInserter.Row(id: id, location: .mine, unread: false, byteCount: content.byteCount, receivedAt: now))
             counters.nextHex &+= Int64(content.hexCount)
             counters.mine &+= 1
+            if let parent { try nest(id, into: parent) }
+            try mine.add(content, row: id, into: parent)
             return id
         }
     }

@@ -91,10 +91,10 @@ extension HexStore {
 
     /// - Parameter wantsTitles: as for `addMine`, for new links.
     /// - Throws: `.notFound`, `.badRequest` if the hex is not in My Hexlist, or the result would not be a valid hex.
-    public func editMine(_ id: Int64, _ edit: MineEdit, wantsTitles: Bool = false) async throws {
+    public func editMine(_ id: Int64, _ edit: MineEdit, wantsTitles: Bool = false, at now: Int64) async throws {
         try await write(rows: 1 + (edit.links?.count ?? 0)) { writer in
             try writer.change {
-                try writer.editMine(id, edit)
+                try writer.editMine(id, edit, at: now)
                 guard wantsTitles else { return }
                 for (position, link) in (edit.links ?? []).enumerated() where link.from == nil && link.wantsTitle {
                     let place = LinkPosition(hex: id, position: position).id
@@ -109,8 +109,8 @@ extension HexStore {
     ///   - parent: the hex that will contain it; `nil` for the top level.
     ///   - sibling: the hex inside `parent` before which it is inserted; `nil` for the end.
     /// - Throws: `.notFound`; `.badRequest` if the hex would be inside itself, or the topmost hex would exceed the bounds of a hex.
-    public func moveMine(_ id: Int64, into parent: Int64?, before sibling: Int64? = nil) async throws {
-        try await write { try $0.moveMine(id, into: parent, before: sibling) }
+    public func moveMine(_ id: Int64, into parent: Int64?, before sibling: Int64? = nil, at now: Int64) async throws {
+        try await write { try $0.moveMine(id, into: parent, before: sibling, at: now) }
     }
 }
 
@@ -159,17 +159,11 @@ extension StoreWriter {
     func addMine(_ content: HexContent, into parent: Int64?, at now: Int64) throws -> Int64 {
         try change {
             guard content.levels <= ProtocolLimits.levels else { throw HexlistError.tooDeep }
-            if let parent { _ = try mineRow(parent) }  // before the insert: the new hex may get the id given for the parent
-            let id = try insertMine(content, at: now)
-            if let parent { try nest(id, into: parent, before: nil) }
+            if let parent { try checkIsMine(parent) }  // before the insert: the new hex may get the id given for the parent
+            let id = try insertMine(content, into: parent, at: now)
+            if parent != nil { try checkBounds(ofTop: id) }
             return id
         }
-    }
-
-    /// Appends a hex of My Hexlist to the inner hexes of `parent`. The hex must not be counted in a previous parent. The caller has to call
-    /// `checkBounds(ofTop:)` afterwards.
-    func append(_ id: Int64, to parent: Int64) throws {
-        try change { try nest(id, into: parent, before: nil, checksBounds: false) }
     }
 
     /// Adds the additions from an imported hex to a stored hex.
@@ -178,32 +172,30 @@ extension StoreWriter {
         guard !merge.additions.isEmpty else { return (0, 0) }
         return try change {
             var added = (hexes: 0, links: 0)
-            try unindex([hex.summary.id])
             for addition in merge.additions {
                 let id = addition.hex.map { hex.childIDs[$0] } ?? hex.summary.id
-                try append(addition.links, of: new, to: id, after: hex.content.links(of: addition.hex), of: hex.content)
+                try changeMine(at: now) { try $0.append(addition.links, of: new, to: id) }
                 added.links += addition.links.count
                 for child in addition.children {
                     let tree = new.subtree(child)
-                    try nest(insertMine(tree, at: now), into: id, before: nil, checksBounds: false)
+                    _ = try insertMine(tree, into: id, at: now)
                     added.hexes += tree.hexCount
                     added.links += tree.allLinkCount
                 }
             }
-            try reindex([hex.summary.id])
             return added
         }
     }
 
     /// Returns the ids of the hexes directly inside a hex of My Hexlist, in their order.
     func childrenOfMine(_ id: Int64) throws -> [Int64] {
-        _ = try mineRow(id)
+        try checkIsMine(id)
         return try all("SELECT id FROM hex WHERE parent = ? ORDER BY position, id", id) { $0.int64(0) }
     }
 
-    func editMine(_ id: Int64, _ edit: MineEdit) throws {
+    func editMine(_ id: Int64, _ edit: MineEdit, at now: Int64) throws {
         try change {
-            let row = try mineRow(id)
+            try checkIsMine(id)
             guard var content = try hex(id)?.content else { throw HexlistError.noHex(id) }
             for text in [edit.description, edit.color] + (edit.links ?? []).flatMap({ [$0.url, $0.linkDescription, $0.service] }) {
                 guard (text?.utf8.count ?? 0) <= ProtocolLimits.stringBytes else {
@@ -211,24 +203,19 @@ extension StoreWriter {
                 }
             }
             for tags in [edit.tags] + (edit.links ?? []).map(\.tags) { try Self.check(tags: tags ?? []) }
-            try unindex([id])
             if let description = edit.description { content.hexDescription = content.add(description) }
             if let color = edit.color { content.hexColor = content.add(color) }
             if let tags = edit.tags { content.extra = content.addExtra(content.extra, settingTags: tags) }
+            var origins = content.links.indices.map(Int?.init)
             if let links = edit.links {
                 let old = content.links
                 content.links = try links.map { try content.link($0, of: old) }
-                let difference = Int64(content.links.count - old.count)
-                try replaceLinks(of: id, by: content)
-                if let parent = row.parent { try countInside(parent, hexes: 0, links: difference) }
+                origins = links.map(\.from)
             }
-            content.children = []  // the column `byteCount` excludes inner hexes
+            content.children = []
             content.childLinks = []
-            try run(
-                "UPDATE hex SET description = ?, color = ?, extra = ?, linkCount = ?, byteCount = ? WHERE id = ?",
-                content.string(content.hexDescription), content.string(content.hexColor), content.string(content.extra),
-                content.links.count, content.byteCount, id)
-            try reindex([id])
+            guard content.fitsBounds else { throw HexlistError.tooLarge(content) }
+            try changeMine(at: now) { [content, origins] in try $0.edit(id, to: content, linksFrom: origins) }
             try checkBounds(ofTop: id)
         }
     }
@@ -242,24 +229,26 @@ extension StoreWriter {
         }
     }
 
-    func moveMine(_ id: Int64, into parent: Int64?, before sibling: Int64?) throws {
+    func moveMine(_ id: Int64, into parent: Int64?, before sibling: Int64?, at now: Int64) throws {
         try change {
-            let row = try mineRow(id)
+            try checkIsMine(id)
             guard let parent else {
                 guard sibling == nil else {
                     throw HexlistError(
                         .badRequest, "The top level of My Hexlist is always newest first.", hint: "Use `before` together with `in`.")
                 }
-                guard let before = row.parent else { return }
-                try countInside(before, hexes: -row.hexes, links: -row.links)
-                try run("UPDATE hex SET location = 'mine', parent = NULL, position = NULL WHERE id = ?", id)
-                counters.mine &+= 1
-                return
+                guard try self.parent(of: id) != nil else { return }
+                // The top level is ordered by id, newest first.
+                let next = try first(
+                    "SELECT id FROM hex WHERE location = 'mine' AND location <> 'inbox' AND id < ? ORDER BY id DESC LIMIT 1", id
+                ) { $0.int64(0) }
+                return try changeMine(at: now) { try $0.move(id, into: nil, before: next) }
             }
-            _ = try mineRow(parent)
+            try checkIsMine(parent)
             var next: Int64? = parent
-            for _ in 0..<ProtocolLimits.levels where next != nil {
-                guard next != id else {
+            var levelsAbove = 0
+            while let hex = next, levelsAbove < ProtocolLimits.levels {
+                guard hex != id else {
                     throw HexlistError(
                         .badRequest,
                         parent == id
@@ -267,26 +256,23 @@ extension StoreWriter {
                             : "Hex \(id) cannot be moved into hex \(parent), which is inside it.",
                         hint: "`hexlist mine list \(id) --tree` shows what is inside it.")
                 }
-                next = try self.parent(of: next ?? 0)
+                levelsAbove += 1
+                next = try self.parent(of: hex)
             }
             guard sibling != id else { throw HexlistError(.badRequest, "Hex \(id) cannot be moved before itself.") }
-            if let before = row.parent { try countInside(before, hexes: -row.hexes, links: -row.links) }
-            try nest(id, into: parent, before: sibling)
+            if let sibling, try self.parent(of: sibling) != parent {
+                throw HexlistError(.badRequest, "Hex \(sibling) is not directly inside hex \(parent).")
+            }
+            guard try levels(of: id) + levelsAbove <= ProtocolLimits.levels else { throw HexlistError.tooDeep }
+            try changeMine(at: now) { try $0.move(id, into: parent, before: sibling) }
+            try checkBounds(ofTop: id)
         }
     }
 
     // MARK: - Inside `change`
 
-    /// The parent and the size of a hex of My Hexlist.
-    private struct MineRow {
-        var parent: Int64?
-        /// The number of hexes in the subtree, including the hex itself.
-        var hexes: Int64
-        /// The number of links in the subtree, including those of the hex itself.
-        var links: Int64
-    }
-
-    private func mineRow(_ id: Int64) throws -> MineRow {
+    /// Throws `.notFound` if there is no such hex, `.badRequest` if it is not in My Hexlist.
+    private func checkIsMine(_ id: Int64) throws {
         guard let top = try summary(ofTop: id) else {
             throw HexlistError(.notFound, "There is no hex \(id).", hint: "`hexlist mine --tree` lists your hexes.")
         }
@@ -294,34 +280,10 @@ extension StoreWriter {
             throw HexlistError(
                 .badRequest, "Hex \(id) is not in My Hexlist (\(top.location.rawValue)).", hint: "To copy it there: `hexlist save \(id)`.")
         }
-        let row = try first("SELECT parent, hexesInside + 1, linksInside + linkCount FROM hex WHERE id = ?", id) {
-            MineRow(parent: $0.optionalInt64(0), hexes: $0.int64(1), links: $0.int64(2))
-        }
-        guard let row else { throw HexlistError.noHex(id) }
-        return row
     }
 
     private func parent(of id: Int64) throws -> Int64? {
         try first("SELECT parent FROM hex WHERE id = ?", id) { $0.optionalInt64(0) } ?? nil
-    }
-
-    /// Moves a hex of My Hexlist into another hex. It must not be counted in a previous parent.
-    /// - Parameter checksBounds: whether to call `checkBounds(ofTop:)` afterwards. If `false`, the caller has to call it.
-    private func nest(_ id: Int64, into parent: Int64, before sibling: Int64?, checksBounds: Bool = true) throws {
-        _ = try mineRow(parent)
-        let row = try mineRow(id)
-        var position = try first("SELECT coalesce(max(position), -1) + 1 FROM hex WHERE parent = ?", parent) { $0.int64(0) } ?? 0
-        if let sibling {
-            let found = try first("SELECT position FROM hex WHERE id = ? AND parent = ?", sibling, parent) { $0.int64(0) }
-            guard let found else { throw HexlistError(.badRequest, "Hex \(sibling) is not directly inside hex \(parent).") }
-            position = found
-            try run("UPDATE hex SET position = position + 1 WHERE parent = ? AND position >= ?", parent, position)
-        }
-        let wasTop = try first("SELECT location = 'mine' FROM hex WHERE id = ?", id) { $0.bool(0) } ?? false
-        try run("UPDATE hex SET location = 'inside', parent = ?, position = ? WHERE id = ?", parent, position, id)
-        if wasTop { counters.mine &-= 1 }
-        try countInside(parent, hexes: row.hexes, links: row.links)
-        if checksBounds { try checkBounds(ofTop: id) }
     }
 
     /// Checks that the topmost hex that contains a hex does not exceed the bounds of a hex, so that it can be sent. Throws `.badRequest` if
@@ -353,34 +315,6 @@ extension StoreWriter {
             SELECT max(level) FROM wanted
             """, id
         ) { $0.int(0) } ?? 1
-    }
-
-    /// Appends links to the existing links of a hex. The caller has to remove the hex from the search index first.
-    private func append(
-        _ links: [LinkContent], of new: HexContent, to id: Int64, after existing: ArraySlice<LinkContent>, of old: HexContent
-    ) throws {
-        guard !links.isEmpty else { return }
-        var content = HexContent(frame: old.frame, arena: old.arena)
-        content.links = Array(existing)
-        for link in links {
-            func copy(_ slice: TextSlice) -> TextSlice { content.add(bytes: new.withBytes(of: slice) { Array($0) }) }
-            let (url, description) = (copy(link.url), copy(link.linkDescription))
-            let added = LinkContent(url: url, linkDescription: description, service: copy(link.service), extra: copy(link.extra))
-            content.links.append(added)
-        }
-        try replaceLinks(of: id, by: content)
-        try run(
-            "UPDATE hex SET linkCount = ?, byteCount = byteCount + ? WHERE id = ?", content.links.count,
-            links.reduce(0) { $0 + $1.byteCount }, id)
-        if let parent = try parent(of: id) { try countInside(parent, hexes: 0, links: Int64(links.count)) }
-    }
-
-    /// Call between `unindex` and `reindex`.
-    private func replaceLinks(of id: Int64, by content: HexContent) throws {
-        guard content.links.count <= ProtocolLimits.links else { throw HexlistError.tooLarge(content) }
-        try run("DELETE FROM link WHERE id BETWEEN ?1 << 13 AND (?1 << 13) + 8191", id)
-        try inserter().insertLinks(of: content, id)
-        try forgetDeadLinks(of: id)
     }
 }
 

@@ -13,6 +13,9 @@ public struct LinkPosition: Sendable, Hashable {
 
     public init(hex: Int64, position: Int) { (self.hex, self.position) = (hex, position) }
 
+    /// - Parameter linkID: the column `link.id`.
+    init(linkID: Int64) { (hex, position) = (linkID >> 13, Int(linkID & 8_191)) }
+
     /// The column `link.id`. Valid only if `position` is below `ProtocolLimits.links`.
     var id: Int64 { hex << 13 | Int64(position) }
 }
@@ -39,7 +42,7 @@ extension StoreReader {
     public func readLinks(of hex: HexSummary) throws -> Set<LinkPosition> {
         guard let top = try hex.parent == nil ? hex : summary(ofTop: hex.id), top.unread, top.location != .mine else { return [] }
         let found = try all("SELECT readLink.id FROM hex CROSS JOIN readLink ON \(Self.isInTree) WHERE hex.id = ?", top.id) {
-            LinkPosition(hex: $0.int64(0) >> 13, position: Int($0.int64(0) & 8_191))
+            LinkPosition(linkID: $0.int64(0))
         }
         return Set(found)
     }

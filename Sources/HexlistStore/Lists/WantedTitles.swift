@@ -48,18 +48,16 @@ extension HexStore {
     /// - Parameter title: the title; `nil` if the page has none.
     /// - Returns: the number of links that got the title.
     @discardableResult
-    public func finishTitle(_ wanted: PendingTitle, title: String?) async throws -> Int {
+    public func finishTitle(_ wanted: PendingTitle, title: String?, at now: Int64) async throws -> Int {
         try await write { writer in
             try writer.change {
                 try writer.run("DELETE FROM wantedTitle WHERE id = ?", wanted.id)
                 guard let title else { return 0 }
                 let links = try writer.untitledLinks(wanted)
                 guard !links.isEmpty else { return 0 }
-                try writer.unindex([wanted.hex])
-                try writer.run(
-                    "UPDATE link SET description = ? WHERE id IN (SELECT value FROM json_each(?))", title, jsonArray(links))
-                try writer.run("UPDATE hex SET byteCount = byteCount + ? WHERE id = ?", links.count * title.utf8.count, wanted.hex)
-                try writer.reindex([wanted.hex])
+                try writer.changeMine(at: now) {
+                    try $0.setDescription(ofLinks: links.map { LinkPosition(linkID: $0).position }, in: wanted.hex, to: title)
+                }
                 return links.count
             }
         }

@@ -47,7 +47,7 @@ struct Replica {
 
     private mutating func commit(_ transaction: inout Transaction) throws {
         let changes = try transaction.deriveTree()
-        (storage, clock, digest) = (transaction.storage, transaction.clock, transaction.digest)
+        (storage, clock, digest) = (transaction.storage, transaction.clock, transaction.digest ?? digest)
         projection.update(changes, storage)
     }
 

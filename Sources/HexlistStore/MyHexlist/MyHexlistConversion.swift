@@ -1,0 +1,159 @@
+internal import Foundation
+internal import GRDB
+internal import HexlistLists
+internal import HexlistModel
+
+/// Migration 30: the tables of lists, and the nodes of the existing hexes of My Hexlist.
+///
+/// The versions and positions of the nodes are made from the times at which the hexes were added, so that the collections of two machines
+/// merge by date.
+struct MyHexlistConversion {
+    private static let schema = """
+        -- Numbers of copies of lists (`ReplicaNumber`). Versions refer to these rows.
+        CREATE TABLE replica (id INTEGER PRIMARY KEY, number INTEGER NOT NULL UNIQUE) STRICT;
+        -- The list of My Hexlist.
+        CREATE TABLE list (
+            id INTEGER PRIMARY KEY,
+            uuid BLOB NOT NULL UNIQUE CHECK (length(uuid) = 16),
+            replica INTEGER NOT NULL REFERENCES replica (id),   -- writes local changes
+            clock INTEGER NOT NULL                  -- the last time of its hybrid clock
+        ) STRICT;
+        -- The hexes and links of My Hexlist, also deleted ones (`ListNode`, `ListRow`). `hex` and `link` have copies of those that are shown.
+        CREATE TABLE node (
+            id INTEGER PRIMARY KEY,
+            uuid BLOB NOT NULL CHECK (length(uuid) = 16),
+            kind INTEGER NOT NULL,                  -- 1: hex, 2: link
+            url TEXT NOT NULL, service TEXT NOT NULL,
+            parent BLOB, orderKey BLOB, previousParent BLOB,    -- previousParent NULL: parent
+            placeClock INTEGER, placeBy INTEGER,    -- version: a time of the hybrid clock, and replica.id
+            title TEXT, titleClock INTEGER, titleBy INTEGER,    -- titleClock NULL: the version of the place
+            registers BLOB,                         -- NodeRegisters
+            goneClock INTEGER, goneBy INTEGER, goneWith BLOB,   -- the deletion mark
+            goneAt INTEGER,                         -- of a deleted link that still has its values: when it was deleted
+            container BLOB,                         -- the hex in which it is shown
+            state INTEGER NOT NULL,                 -- ListRow.State
+            leaves INTEGER NOT NULL,                -- of a hex: number of shown links
+            hex INTEGER                             -- of a hex: hex.id; stays when the hex is deleted
+        ) STRICT;
+        CREATE UNIQUE INDEX nodeUUID ON node (uuid);
+        CREATE INDEX nodeContents ON node (container, orderKey) WHERE state <> 1;
+        CREATE INDEX nodeHexes ON node (hex) WHERE kind = 1;
+        CREATE INDEX nodeWaiting ON node (parent) WHERE container IS NULL;
+        CREATE INDEX nodeGoneWith ON node (goneWith) WHERE goneWith IS NOT NULL;
+        CREATE INDEX nodeGoneAt ON node (goneAt) WHERE goneAt IS NOT NULL;
+        """
+
+    private let db: Database
+    private let insertion: SQLStatement
+    private let links: SQLStatement
+    private let inner: SQLStatement
+    private var ids = ListNode.IDSequence()
+    private var generator = SystemRandomNumberGenerator()
+    private var clock = HybridClock()
+
+    /// The row of the only replica.
+    private static let replica: Int64 = 1
+
+    @Sendable static func apply(_ db: Database) throws {
+        try db.execute(sql: schema)
+        var conversion = try MyHexlistConversion(on: db)
+        try conversion.run()
+    }
+
+    private init(on db: Database) throws {
+        self.db = db
+        insertion = try SQLStatement(
+            """
+            INSERT INTO node (uuid, kind, url, service, parent, orderKey, placeClock, placeBy, title, registers, container, state, leaves, hex)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, \(Self.replica), ?8, ?9, ?5, 0, ?10, ?11)
+            """, on: db)
+        links = try SQLStatement(
+            "SELECT url, service, description, extra FROM link WHERE id BETWEEN ?1 << 13 AND (?1 << 13) + 8191 ORDER BY id", on: db)
+        inner = try SQLStatement("\(Self.hexes) WHERE parent = ? ORDER BY position, id", on: db)
+    }
+
+    private static let hexes = "SELECT id, description, color, senderUUID, senderName, extra, receivedAt, linkCount FROM hex"
+
+    private mutating func run() throws {
+        let now = Int64(Date().timeIntervalSince1970 * 1_000)
+        let list = ListNode.ID(kind: .hex, time: now, using: &generator)
+        let tops = try SQLStatement("\(Self.hexes) WHERE location = 'mine' AND location <> 'inbox' ORDER BY id", on: db)
+        defer { tops.reset() }
+        // The top level is ordered by id, newest first.
+        var lowest: OrderKey?
+        while try tops.step() {
+            let hex = Hex(tops)
+            let number = OrderKey.newestFirst(time: hex.addedAt)
+            let key =
+                lowest.flatMap { OrderKey.before($0, number: number, using: &generator) }
+                ?? OrderKey.first(number: number, using: &generator)
+            lowest = key
+            try add(hex, in: list, at: key)
+        }
+        let number = Int64(bitPattern: UInt64.random(in: .min ... .max, using: &generator))
+        try db.execute(sql: "INSERT INTO replica (id, number) VALUES (\(Self.replica), ?)", arguments: [number])
+        try db.execute(
+            sql: "INSERT INTO list (id, uuid, replica, clock) VALUES (1, ?, \(Self.replica), ?)",
+            arguments: [Data(list.uuid.bytes), clock.last])
+    }
+
+    private struct Hex {
+        var id: Int64
+        var title: [UInt8]
+        var registers: [UTF8Text: UTF8Text]
+        var addedAt: Int64
+        var links: Int
+
+        init(_ row: SQLStatement) {
+            id = row.int64(0)
+            title = row.bytes(1)
+            registers = NodeRegisters.values(ofExtra: row.bytes(5))
+            for (name, column) in [(NodeRegisters.color, 2), (NodeRegisters.sender, 3), (NodeRegisters.senderName, 4)]
+                as [(UTF8Text, Int32)]
+            {
+                let text = UTF8Text(utf8: row.bytes(column))
+                if !text.isEmpty { registers[name] = text }
+            }
+            addedAt = row.int64(6)
+            links = row.int(7)
+        }
+    }
+
+    /// Inserts the nodes of a hex with everything inside.
+    private mutating func add(_ hex: Hex, in list: ListNode.ID, at key: OrderKey) throws {
+        var open = [(hex: hex, container: list, key: key)]
+        while let (hex, container, key) = open.popLast() {
+            let time = HybridClock.time(milliseconds: hex.addedAt)
+            clock.observe(time)
+            let id = ids.next(.hex, time: hex.addedAt, using: &generator)
+            try insert(id, 1, [], [], in: container, at: key, time, hex.title, hex.registers, leaves: hex.links, row: hex.id)
+            try inner.bind([hex.id])
+            var children: [Hex] = []
+            while try inner.step() { children.append(Hex(inner)) }
+            let base = OrderKey.first(number: hex.addedAt, using: &generator)
+            let keys = base.run(count: max(1, hex.links + children.count)) ?? []
+            for (child, key) in zip(children, keys.dropFirst(hex.links)) { open.append((child, id, key)) }
+            try links.bind([hex.id])
+            defer { links.reset() }
+            var rest = keys[...]
+            while try links.step(), let key = rest.popFirst() {
+                let extra = links.size(of: 3...3) == 0 ? [:] : NodeRegisters.values(ofExtra: links.bytes(3))
+                try insert(
+                    ids.next(.link, time: hex.addedAt, using: &generator), 2, links.bytes(0), links.bytes(1), in: id, at: key, time,
+                    links.bytes(2), extra, leaves: 0, row: nil)
+            }
+        }
+    }
+
+    private func insert(
+        _ id: ListNode.ID, _ kind: Int, _ url: [UInt8], _ service: [UInt8], in container: ListNode.ID, at key: OrderKey, _ time: Int64,
+        _ title: [UInt8], _ registers: [UTF8Text: UTF8Text], leaves: Int, row: Int64?
+    ) throws {
+        let registers = NodeRegisters.encode(registers.lazy.map { (name: $0, clock: time, replica: Self.replica, value: $1) })
+        try insertion.bind([
+            id.uuid, kind, UTF8Text(utf8: url), UTF8Text(utf8: service), container.uuid, key.bytes, time, UTF8Text(utf8: title), registers,
+            leaves, row,
+        ])
+        try insertion.run()
+    }
+}

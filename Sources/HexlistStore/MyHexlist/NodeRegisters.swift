@@ -1,0 +1,118 @@
+internal import HexlistJSON
+internal import HexlistLists
+internal import HexlistModel
+
+/// The registers of the nodes of My Hexlist: their names, and their form in the column `node.registers`.
+enum NodeRegisters {
+    static let color: UTF8Text = "color"
+    /// UUID and name of the claimed sender of a hex.
+    static let sender: UTF8Text = "sender"
+    static let senderName: UTF8Text = "senderName"
+    static let note: UTF8Text = "note"
+    /// The unknown members of a hex or link, without tags and note, as a JSON object.
+    static let extra: UTF8Text = "extra"
+    private static let tagPrefix = Array("tag/".utf8)
+
+    /// Whether a register is one of those into which `values(ofExtra:)` splits unknown members.
+    static func isExtra(_ name: UTF8Text) -> Bool { name == extra || name == note || name.bytes.starts(with: tagPrefix) }
+
+    // MARK: - Unknown members
+
+    /// Maximum number of tags that are registers of their own. Leaves room for other registers below `ListLimits.registers`.
+    private static let tags = 40
+
+    /// Splits the unknown members of a hex or link, so that two replicas can change different tags, or a tag and the note. A tag is the
+    /// register `tag/NAME`, and its value is its number among the tags.
+    ///
+    /// Members that `extra(of:)` would not join to the same bytes stay together in the register `extra`.
+    /// - Parameter bytes: a JSON object; empty for none.
+    static func values(ofExtra bytes: [UInt8]) -> [UTF8Text: UTF8Text] {
+        guard !bytes.isEmpty else { return [:] }
+        var (values, rest): ([UTF8Text: UTF8Text], [JSONMember]) = ([:], [])
+        for member in (try? JSONValue(parsing: bytes))?.members ?? [] {
+            if member.nameBytes.elementsEqual("tags".utf8), let texts = member.value.elements?.map(\.string), texts.count <= tags {
+                for (index, text) in texts.enumerated() {
+                    values[UTF8Text(utf8: tagPrefix + Array((text ?? "").utf8))] = UTF8Text(String(index + 1))
+                }
+            } else if member.nameBytes.elementsEqual("note".utf8), let text = member.value.string {
+                values[note] = UTF8Text(text)
+            } else {
+                rest.append(member)
+            }
+        }
+        if !rest.isEmpty { values[extra] = UTF8Text(utf8: object(rest)) }
+        let isExact = extra(of: values) == bytes && values.keys.allSatisfy { $0.count <= ListLimits.registerNameBytes }
+        return isExact ? values : [extra: UTF8Text(utf8: bytes)]
+    }
+
+    /// Joins the unknown members of a hex or link: those of the register `extra`, the note, and the tags.
+    /// - Returns: a JSON object; empty for none.
+    static func extra(of values: [UTF8Text: UTF8Text]) -> [UInt8] {
+        var (members, note): ([UInt8], [UInt8]?) = ([], nil)
+        var tags: [(number: Int, name: [UInt8])] = []
+        for (name, value) in values where !value.isEmpty {
+            if name == Self.extra {
+                members = value.bytes
+            } else if name == Self.note {
+                note = value.bytes
+            } else if name.bytes.starts(with: tagPrefix) {
+                tags.append((Int(value.description) ?? .max, Array(name.bytes.dropFirst(tagPrefix.count))))
+            }
+        }
+        guard note != nil || !tags.isEmpty else { return members }
+        tags.sort { $0.number == $1.number ? $0.name.lexicographicallyPrecedes($1.name) : $0.number < $1.number }
+        var json = JSONWriter()
+        json.object { json in
+            for member in (try? JSONValue(parsing: members))?.members ?? [] { json.member(member.name, member.value) }
+            if let note { json.member("note", String(decoding: note, as: UTF8.self)) }
+            if !tags.isEmpty { json.named("tags") { json in json.array(tags) { $0.string(String(decoding: $1.name, as: UTF8.self)) } } }
+        }
+        return json.bytes
+    }
+
+    private static func object(_ members: [JSONMember]) -> [UInt8] {
+        var json = JSONWriter()
+        json.object { json in for member in members { json.member(member.name, member.value) } }
+        return json.bytes
+    }
+
+    // MARK: - The column
+
+    /// Returns the registers as bytes; `nil` if there are none. For each register: the length of its name (1 byte), the name, the clock (8),
+    /// the row of the replica (4), the length of its value (4), the value. Numbers are big-endian.
+    static func encode(_ registers: some Sequence<(name: UTF8Text, clock: Int64, replica: Int64, value: UTF8Text)>) -> [UInt8]? {
+        var bytes: [UInt8] = []
+        for register in registers {
+            bytes.append(UInt8(clamping: register.name.count))
+            bytes += register.name.bytes.prefix(255)
+            append(UInt64(bitPattern: register.clock), 8, to: &bytes)
+            append(UInt64(bitPattern: register.replica), 4, to: &bytes)
+            append(UInt64(register.value.count), 4, to: &bytes)
+            bytes += register.value.bytes
+        }
+        return bytes.isEmpty ? nil : bytes
+    }
+
+    /// Calls `body` with each register. Stops at the first one that is incomplete, in a damaged file.
+    static func decode(_ bytes: [UInt8], _ body: (_ name: UTF8Text, _ clock: Int64, _ replica: Int64, _ value: UTF8Text) -> Void) {
+        var rest = bytes[...]
+        while let length = rest.popFirst().map(Int.init), rest.count >= length + 16 {
+            let name = UTF8Text(utf8: Array(rest.prefix(length)))
+            rest = rest.dropFirst(length)
+            let (clock, replica, count) = (number(8, of: &rest), number(4, of: &rest), Int(number(4, of: &rest)))
+            guard rest.count >= count else { return }
+            body(name, clock, replica, UTF8Text(utf8: Array(rest.prefix(count))))
+            rest = rest.dropFirst(count)
+        }
+    }
+
+    private static func append(_ number: UInt64, _ count: Int, to bytes: inout [UInt8]) {
+        for shift in stride(from: 8 * (count - 1), through: 0, by: -8) { bytes.append(UInt8(truncatingIfNeeded: number >> UInt64(shift))) }
+    }
+
+    private static func number(_ count: Int, of bytes: inout ArraySlice<UInt8>) -> Int64 {
+        let value = bytes.prefix(count).reduce(0) { $0 << 8 | UInt64($1) }
+        bytes = bytes.dropFirst(count)
+        return Int64(bitPattern: value)
+    }
+}

@@ -1,0 +1,201 @@
+internal import GRDB
+internal import HexlistLists
+internal import HexlistModel
+
+/// The list of My Hexlist: a row of the table `list`.
+struct ListRecord: Sendable {
+    var id: ListNode.ID
+    /// The replica that writes local changes, and its row in the table `replica`.
+    var replica: ReplicaNumber
+    var replicaRow: Int64
+    /// The greatest time of the hybrid clock that was written or received.
+    var clock: Int64
+
+    init(on reader: StoreReader) throws {
+        let found = try reader.first(
+            "SELECT list.uuid, replica.number, replica.id, list.clock FROM list JOIN replica ON replica.id = list.replica WHERE list.id = 1"
+        ) { row -> ListRecord? in
+            guard let id = row.nodeID(0) else { return nil }
+            return ListRecord(
+                id: id, replica: ReplicaNumber(UInt64(bitPattern: row.int64(1))), replicaRow: row.int64(2), clock: row.int64(3))
+        }
+        guard let record = found ?? nil else { throw HexlistError(.storeUnusable, "The store has no list for My Hexlist.") }
+        self = record
+    }
+
+    private init(id: ListNode.ID, replica: ReplicaNumber, replicaRow: Int64, clock: Int64) {
+        (self.id, self.replica, self.replicaRow, self.clock) = (id, replica, replicaRow, clock)
+    }
+}
+
+/// The rows of My Hexlist in the table `node`.
+struct SQLListStorage: ListStorage {
+    let list: ListNode.ID
+    private let reader: StoreReader
+    private let numbers: [Int64: ReplicaNumber]
+    private let replicaRows: [ReplicaNumber: Int64]
+
+    init(list: ListNode.ID, on reader: StoreReader) throws {
+        self.list = list
+        self.reader = reader
+        let rows = try reader.all("SELECT id, number FROM replica") { ($0.int64(0), ReplicaNumber(UInt64(bitPattern: $0.int64(1)))) }
+        numbers = Dictionary(rows) { first, _ in first }
+        replicaRows = Dictionary(rows.map { ($1, $0) }) { first, _ in first }
+    }
+
+    // MARK: - Reading
+
+    func row(_ id: ListNode.ID) throws -> ListRow? {
+        try reader.first("SELECT \(Self.columns) FROM node WHERE uuid = ?", id.uuid, read: decode) ?? nil
+    }
+
+    func hexes() throws -> [ListRow] { try reader.all("SELECT \(Self.columns) FROM node WHERE kind = 1", read: decode).compactMap(\.self) }
+
+    func nodes() throws -> [ListNode] { try reader.all("SELECT \(Self.columns) FROM node", read: decode).compactMap { $0?.node } }
+
+    func leaves(waitingFor hex: ListNode.ID) throws -> [ListNode.ID] {
+        try reader.all("SELECT uuid FROM node WHERE parent = ? AND container IS NULL AND kind <> 1", hex.uuid) { $0.nodeID(0) }
+            .compactMap(\.self)
+    }
+
+    func nodes(deletedWith hex: ListNode.ID) throws -> [ListNode.ID] {
+        try reader.all("SELECT uuid FROM node WHERE goneWith = ?", hex.uuid) { $0.nodeID(0) }.compactMap(\.self)
+    }
+
+    func contents(of hex: ListNode.ID) throws -> [ListRow] {
+        let rows = try reader.all(
+            "SELECT \(Self.columns) FROM node WHERE container = ? AND state <> 1 ORDER BY orderKey, uuid", hex.uuid, read: decode)
+        guard hex == list, try hasStrays() else { return rows.compactMap(\.self) }
+        let strays = try reader.all("SELECT \(Self.columns) FROM node WHERE container IS NULL AND state <> 1", read: decode)
+        return (rows + strays).compactMap(\.self).sorted { left, right in
+            let (first, second) = (left.node.place?.key.bytes ?? [], right.node.place?.key.bytes ?? [])
+            return first == second ? left.node.id < right.node.id : first.lexicographicallyPrecedes(second)
+        }
+    }
+
+    /// Reads the two rows only. In the root with links of unknown hexes, which are rare, reads all rows.
+    func neighbors(of position: ListPosition, in hex: ListNode.ID) throws -> (before: ListRow?, after: ListRow?) {
+        if hex == list, try hasStrays() {
+            let rows = try contents(of: hex)
+            let index = position.index(in: rows)
+            return (index > 0 ? rows[index - 1] : nil, index < rows.count ? rows[index] : nil)
+        }
+        let shown = "SELECT \(Self.columns) FROM node WHERE container = ?1 AND state <> 1"
+        let (ascending, descending) = ("ORDER BY orderKey, uuid LIMIT 1", "ORDER BY orderKey DESC, uuid DESC LIMIT 1")
+        func first(_ sql: String, _ values: any SQLValue...) throws -> ListRow? {
+            let statement = try SQLStatement(sql, on: reader.db)
+            defer { statement.reset() }
+            try statement.bind([hex.uuid] + values)
+            return try statement.step() ? decode(statement) : nil
+        }
+        if let id = position.sibling {
+            guard let row = try row(id), row.container == hex, row.state != .deleted, let key = row.node.place?.key.bytes else {
+                return (try first("\(shown) \(descending)"), nil)
+            }
+            let after = "AND (orderKey, uuid) > (?2, ?3) \(ascending)"
+            let before = "AND (orderKey, uuid) < (?2, ?3) \(descending)"
+            if case .after = position { return (row, try first("\(shown) \(after)", key, id.uuid)) }
+            return (try first("\(shown) \(before)", key, id.uuid), row)
+        }
+        return position == .first ? (nil, try first("\(shown) \(ascending)")) : (try first("\(shown) \(descending)"), nil)
+    }
+
+    /// Whether there are links whose hex is unknown. They are shown in the root.
+    private func hasStrays() throws -> Bool {
+        try reader.first("SELECT 1 FROM node WHERE container IS NULL AND state <> 1 LIMIT 1") { _ in true } ?? false
+    }
+
+    static let columns = """
+        uuid, url, service, parent, orderKey, previousParent, placeClock, placeBy, title, titleClock, titleBy, registers,
+        goneClock, goneBy, goneWith, container, state, leaves
+        """
+
+    /// - Returns: `nil` for a row of a damaged file.
+    private func decode(_ row: SQLStatement) -> ListRow? {
+        guard let id = row.nodeID(0) else { return nil }
+        func version(_ clock: Int32, _ by: Int32) -> ListVersion? {
+            guard !row.isNull(clock), let replica = numbers[row.int64(by)] else { return nil }
+            return ListVersion(clock: row.int64(clock), replica: replica)
+        }
+        var node = ListNode(id: id)
+        (node.url, node.service) = (row.utf8Text(1), row.utf8Text(2))
+        if let version = version(6, 7), let parent = row.nodeID(3) {
+            node.place = ListNode.Place(
+                version: version, parent: parent, key: OrderKey(bytes: row.bytes(4)), previousParent: row.nodeID(5))
+        }
+        if !row.isNull(8), let version = version(9, 10) ?? node.place?.version {
+            node.title = ListNode.Register(version: version, value: row.utf8Text(8))
+        }
+        if !row.isNull(11) {
+            NodeRegisters.decode(row.bytes(11)) { name, clock, replica, value in
+                guard let replica = numbers[replica] else { return }
+                node.registers[name] = ListNode.Register(version: ListVersion(clock: clock, replica: replica), value: value)
+            }
+        }
+        if let version = version(12, 13) { node.deletion = DeletionMark(version: version, with: row.nodeID(14)) }
+        return ListRow(node: node, container: row.nodeID(15), state: ListRow.State(rawValue: row.int(16)) ?? .deleted, leaves: row.int(17))
+    }
+
+    // MARK: - Writing
+
+    mutating func write(_ row: ListRow, _: ListWrite) throws {
+        let (node, place) = (row.node, row.node.place)
+        let titleVersion = node.title?.version == place?.version ? nil : node.title?.version
+        let registers = NodeRegisters.encode(
+            node.registers.lazy.map { [self] in (name: $0, clock: $1.version.clock, replica: replicaRow($1.version), value: $1.value) })
+        try run(
+            """
+            INSERT INTO node (uuid, url, service, parent, orderKey, previousParent, placeClock, placeBy, title, titleClock, titleBy,
+                registers, goneClock, goneBy, goneWith, container, state, leaves, kind)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            ON CONFLICT (uuid) DO UPDATE SET (url, service, parent, orderKey, previousParent, placeClock, placeBy, title, titleClock, titleBy,
+                registers, goneClock, goneBy, goneWith, container, state, leaves)
+                = (excluded.url, excluded.service, excluded.parent, excluded.orderKey, excluded.previousParent, excluded.placeClock,
+                excluded.placeBy, excluded.title, excluded.titleClock, excluded.titleBy, excluded.registers, excluded.goneClock,
+                excluded.goneBy, excluded.goneWith, excluded.container, excluded.state, excluded.leaves)
+            """, node.id.uuid, node.url, node.service, place?.parent.uuid, place?.key.bytes,
+            place.flatMap { $0.previousParent == $0.parent ? nil : $0.previousParent.uuid }, place?.version.clock,
+            place.map { replicaRow($0.version) }, node.title?.value, titleVersion?.clock, titleVersion.map(replicaRow), registers,
+            node.deletion?.version.clock, node.deletion.map { replicaRow($0.version) }, node.deletion?.with?.uuid, row.container?.uuid,
+            row.state.rawValue, row.leaves, Int(node.id.kind.rawValue))
+    }
+
+    mutating func update(_ id: ListNode.ID, container: ListNode.ID?, state: ListRow.State, leaves: Int) throws {
+        try run(
+            """
+            UPDATE node SET container = ?1, state = ?2, leaves = ?3, goneAt = CASE WHEN ?2 = 1 AND kind = 2 THEN coalesce(goneAt, ?4) END
+            WHERE uuid = ?5
+            """, container?.uuid, state.rawValue, leaves, reader.lived, id.uuid)
+    }
+
+    private func replicaRow(_ version: ListVersion) -> Int64 { replicaRows[version.replica] ?? 0 }
+
+    private func run(_ sql: String, _ values: any SQLValue...) throws {
+        let statement = try SQLStatement(sql, on: reader.db)
+        try statement.bind(values)
+        try statement.run()
+    }
+}
+
+extension ListPosition {
+    /// The node before or after which the position is.
+    fileprivate var sibling: ListNode.ID? {
+        switch self {
+        case .first, .last: nil
+        case .before(let id), .after(let id): id
+        }
+    }
+}
+
+extension UTF8Text: SQLValue {
+    func bindValue(to statement: OpaquePointer, at index: Int32) -> Int32 {
+        bytes.withUnsafeBytes { SQLStatement.bindText($0, to: statement, at: index, SQLStatement.copying) }
+    }
+}
+
+extension SQLStatement {
+    /// The id of a node in a column; `nil` if it is none.
+    func nodeID(_ column: Int32) -> ListNode.ID? { uuid(column).flatMap(ListNode.ID.init) }
+
+    fileprivate func utf8Text(_ column: Int32) -> UTF8Text { UTF8Text(utf8: bytes(column)) }
+}

@@ -1,0 +1,145 @@
+internal import GRDB
+internal import HexlistLists
+internal import HexlistModel
+
+// The rows of `hex` and `link` in My Hexlist are a projection of the table `node`: all queries read them, and `project` brings them up to
+// date after each change of nodes. Ids of hexes stay the same.
+extension StoreWriter {
+    /// A hex of the list whose row in the table `hex` may have to change.
+    private struct ChangedHex {
+        var node: ListRow
+        /// The id of its row.
+        var row: Int64
+        /// The hex in which the row is, and its size at all levels.
+        var parent: Int64?
+        var (hexes, links): (Int64, Int64)
+    }
+
+    /// Updates the rows of the hexes that a transaction changed. Call inside `change`.
+    func project(_ tree: ListTransaction<SQLListStorage>.TreeChanges, _ storage: SQLListStorage) throws {
+        let changed = try tree.hexes.union(tree.contents).compactMap { try changedHex($0, storage) }
+        let gone = changed.filter { $0.node.state == .deleted }.map(\.row)
+        let shown = changed.filter { $0.node.state != .deleted }
+        try move(shown, storage, removing: gone)
+        for hex in shown { try show(hex, isExtended: tree.contents.contains(hex.node.node.id), storage) }
+    }
+
+    /// - Returns: `nil` if the hex has no row: it is deleted, or the root.
+    private func changedHex(_ id: ListNode.ID, _ storage: SQLListStorage) throws -> ChangedHex? {
+        guard let node = try storage.row(id) else { return nil }
+        return try first(
+            """
+            SELECT hex.id, hex.parent, hex.hexesInside + 1, hex.linksInside + hex.linkCount
+            FROM node JOIN hex ON hex.id = node.hex WHERE node.uuid = ? AND node.kind = 1
+            """, id.uuid
+        ) { ChangedHex(node: node, row: $0.int64(0), parent: $0.optionalInt64(1), hexes: $0.int64(2), links: $0.int64(3)) }
+    }
+
+    // MARK: - Places
+
+    /// Moves rows to the hexes that contain their nodes, and deletes the rows of deleted nodes.
+    private func move(_ hexes: [ChangedHex], _ storage: SQLListStorage, removing gone: [Int64]) throws {
+        var (moved, containers): ([(hex: ChangedHex, parent: Int64?)], Set<ListNode.ID>) = ([], [])
+        for hex in hexes {
+            let container = hex.node.container
+            let parent = try container.flatMap { $0 == storage.list ? nil : try rowID(of: $0) }
+            if let container, container != storage.list { containers.insert(container) }
+            if parent != hex.parent { moved.append((hex, parent)) }
+        }
+        // All are first moved to the top level. So no hex is inside itself meanwhile, and none is deleted with the hex that it leaves.
+        for (hex, _) in moved {
+            guard let before = hex.parent else { continue }
+            let size = try size(of: hex.row)
+            try countInside(before, hexes: -size.hexes, links: -size.links)
+            try run("UPDATE hex SET location = 'mine', parent = NULL, position = NULL WHERE id = ?", hex.row)
+            counters.mine &+= 1
+        }
+        if !gone.isEmpty { try remove(gone, remembers: false) }
+        for (hex, parent) in moved { if let parent { try nest(hex.row, into: parent) } }
+        for container in containers { try number(container) }
+    }
+
+    private func rowID(of node: ListNode.ID) throws -> Int64? {
+        try first("SELECT hex FROM node WHERE uuid = ?", node.uuid) { $0.optionalInt64(0) } ?? nil
+    }
+
+    private func size(of hex: Int64) throws -> (hexes: Int64, links: Int64) {
+        try first("SELECT hexesInside + 1, linksInside + linkCount FROM hex WHERE id = ?", hex) { ($0.int64(0), $0.int64(1)) } ?? (0, 0)
+    }
+
+    /// Moves the row of a hex from the top level to the end of another hex.
+    func nest(_ id: Int64, into parent: Int64) throws {
+        let size = try size(of: id)
+        try run(
+            """
+            UPDATE hex SET location = 'inside', parent = ?1,
+                position = (SELECT coalesce(max(position), -1) + 1 FROM hex WHERE parent = ?1) WHERE id = ?2
+            """, parent, id)
+        counters.mine &-= 1
+        try countInside(parent, hexes: size.hexes, links: size.links)
+    }
+
+    /// Writes the positions of the hexes directly inside a hex.
+    private func number(_ container: ListNode.ID) throws {
+        let order = try all(
+            """
+            SELECT hex.id, hex.position FROM node JOIN hex ON hex.id = node.hex
+            WHERE node.container = ? AND node.state <> 1 AND node.kind = 1 ORDER BY node.orderKey, node.uuid
+            """, container.uuid
+        ) { (id: $0.int64(0), position: $0.int(1)) }
+        for (position, hex) in order.enumerated() where hex.position != position {
+            try run("UPDATE hex SET position = ? WHERE id = ?", position, hex.id)
+        }
+    }
+
+    // MARK: - Contents
+
+    /// Writes the values of a hex into its row, and its links.
+    /// - Parameter isExtended: whether its links changed.
+    private func show(_ hex: ChangedHex, isExtended: Bool, _ storage: SQLListStorage) throws {
+        let content = try content(of: hex.node, storage)
+        let texts = [content.hexDescription, content.hexColor, content.senderUUID, content.senderName, content.extra].map(content.bytes)
+        let present = try first("SELECT description, color, senderUUID, senderName, extra FROM hex WHERE id = ?", hex.row) { row in
+            (0..<5).map { row.bytes($0) }
+        }
+        guard isExtended || texts != present else { return }
+        try unindex([hex.row])
+        let before = try size(of: hex.row)
+        try run(
+            """
+            UPDATE hex SET description = ?, color = ?, senderUUID = ?, senderName = ?, extra = ?, linkCount = ?, byteCount = ? WHERE id = ?
+            """, UTF8Text(utf8: texts[0]), UTF8Text(utf8: texts[1]), UTF8Text(utf8: texts[2]), UTF8Text(utf8: texts[3]),
+            UTF8Text(utf8: texts[4]), content.links.count, content.byteCount, hex.row)
+        if isExtended {
+            guard content.links.count <= ProtocolLimits.links else { throw HexlistError.tooLarge(content) }
+            try run("DELETE FROM link WHERE id BETWEEN ?1 << 13 AND (?1 << 13) + 8191", hex.row)
+            try inserter().insertLinks(of: content, hex.row)
+            try forgetDeadLinks(of: hex.row)
+            let parent = try first("SELECT parent FROM hex WHERE id = ?", hex.row) { $0.optionalInt64(0) } ?? nil
+            let difference = try size(of: hex.row).links - before.links
+            if let parent, difference != 0 { try countInside(parent, hexes: 0, links: difference) }
+        }
+        try reindex([hex.row])
+    }
+}
+
+extension StoreReader {
+    /// Returns the content of a hex without its inner hexes, from its nodes.
+    func content(of hex: ListRow, _ storage: SQLListStorage) throws -> HexContent {
+        var content = HexContent()
+        func register(_ name: UTF8Text) -> [UInt8] { hex.node.registers[name]?.value.bytes ?? [] }
+        content.hexDescription = content.add(bytes: hex.node.title?.value.bytes ?? [])
+        content.hexColor = content.add(bytes: register(NodeRegisters.color))
+        content.senderUUID = content.add(bytes: register(NodeRegisters.sender))
+        content.senderName = content.add(bytes: register(NodeRegisters.senderName))
+        content.extra = content.add(bytes: NodeRegisters.extra(of: hex.node.registers.mapValues(\.value)))
+        content.links = try storage.contents(of: hex.node.id).filter { $0.node.id.kind == .link }.map { row in
+            let node = row.node
+            return LinkContent(
+                url: content.add(bytes: node.url.bytes), linkDescription: content.add(bytes: node.title?.value.bytes ?? []),
+                service: content.add(bytes: node.service.bytes),
+                extra: content.add(bytes: NodeRegisters.extra(of: node.registers.mapValues(\.value))))
+        }
+        return content
+    }
+}

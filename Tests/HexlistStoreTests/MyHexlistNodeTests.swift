@@ -1,0 +1,182 @@
+import GRDB
+import HexlistLists
+import HexlistModel
+import TestSupport
+import Testing
+
+@testable import HexlistStore
+
+/// The nodes of My Hexlist, and the rows of `hex` and `link` that show them.
+@Suite(.timeLimit(.minutes(5))) struct MyHexlistNodeTests {
+    /// Compares the rows of My Hexlist with the nodes, and the derived values of the nodes with those derived from all nodes.
+    private func rowsShowTheNodes(_ store: HexStore) throws -> Bool {
+        try store.readSync { reader in
+            let list = try ListRecord(on: reader)
+            let storage = try SQLListStorage(list: list.id, on: reader)
+            var shown = 0
+            for id in try reader.all("SELECT uuid FROM node WHERE kind = 1 AND state <> 1", read: { $0.nodeID(0) }).compactMap(\.self) {
+                let node = try #require(try storage.row(id))
+                let expected = try reader.content(of: node, storage)
+                let row = try #require(
+                    try reader.first("SELECT hex FROM node WHERE uuid = ?", node.node.id.uuid) { $0.optionalInt64(0) } ?? nil)
+                let detail = try #require(try reader.hex(row))
+                let parent = try reader.first("SELECT uuid FROM node WHERE hex = ?", detail.summary.parent ?? -1) { $0.nodeID(0) } ?? nil
+                #expect(detail.content.texts == expected.texts && detail.summary.linkCount == node.leaves)
+                #expect((parent ?? list.id) == node.container && detail.summary.location == .mine)
+                let children = try storage.contents(of: node.node.id).filter { $0.node.id.kind == .hex }.map(\.node.id)
+                let rows = try reader.all(
+                    "SELECT node.uuid FROM hex JOIN node ON node.hex = hex.id WHERE hex.parent = ? ORDER BY hex.position", row
+                ) {
+                    $0.nodeID(0)
+                }
+                #expect(rows == children)
+                shown += 1
+            }
+            let tops = try reader.all("SELECT hex FROM node WHERE container = ? AND state <> 1 ORDER BY orderKey", list.id.uuid) {
+                $0.int64(0)
+            }
+            let listed = try reader.all("SELECT id FROM hex WHERE location = 'mine' ORDER BY id DESC") { $0.int64(0) }
+            let hexes = try reader.first("SELECT count(*) FROM hex WHERE location IN ('mine', 'inside')") { $0.int(0) }
+            #expect(tops == listed && hexes == shown)
+            return try derivedAgain(storage.nodes(), list) == storage.allRows()
+        }
+    }
+
+    /// The rows that result from merging all nodes into an empty list.
+    private func derivedAgain(_ nodes: [ListNode], _ list: ListRecord) throws -> [ListNode.ID: ListRow] {
+        let other = try TestStore()
+        return try other.write { writer in
+            try writer.change {
+                try writer.run("UPDATE list SET uuid = ?", list.id.uuid)
+                try writer.run("UPDATE replica SET number = ?", Int64(bitPattern: list.replica.value))
+                var transaction = ListTransaction(
+                    storage: try SQLListStorage(list: list.id, on: writer), replica: list.replica, clock: HybridClock(), digest: nil,
+                    now: start)
+                for node in nodes { try transaction.merge(node) }
+                _ = try transaction.deriveTree()
+                return try transaction.storage.allRows()
+            }
+        }
+    }
+
+    /// A tree of hexes with random links, tags and unknown members.
+    private func tree(_ random: inout some RandomNumberGenerator) -> HexContent {
+        var tree = content("Hex \(Int.random(in: 0..<100, using: &random))", links: Int.random(in: 0...4, using: &random))
+        for index in tree.links.indices where Bool.random(using: &random) {
+            tree.links[index].extra = tree.add(
+                [#"{"note":"n","tags":["b","a"]}"#, #"{"x":1,"tags":["a"]}"#, #"{"tags":["a","a"],"y":2}"#].randomElement(using: &random)
+                    ?? "")
+        }
+        for _ in 0..<Int.random(in: 0...2, using: &random) {
+            var child = ChildContent(parent: nil)
+            child.hexDescription = tree.add("Child")
+            let first = tree.childLinks.count
+            tree.childLinks += tree.links.prefix(2)
+            child.links = first..<tree.childLinks.count
+            tree.add(child: child)
+        }
+        return tree
+    }
+
+    @Test("the hexes of an existing store become nodes, with the same ids, order and values") func conversion() async throws {
+        let test = try TestStore()
+        var random = SeededGenerator(seed: 1)
+        var ids: [Int64] = []
+        for step in 0..<20 { ids.append(try await test.store.addMine(tree(&random), at: start + Int64(step) % 3 * day)) }
+        // Inner hexes with lower and higher ids than their parents, and positions with gaps.
+        for (hex, parent) in [(3, 0), (5, 3), (1, 5), (7, 0), (6, 0)] {
+            try await test.store.moveMine(ids[hex], into: ids[parent], at: start)
+        }
+        _ = try await test.store.change([ids[7]], .delete, at: start)
+        let before = try test.read { try $0.hexes(ids).map(\.content.texts) }
+        let path = test.folder + "/older"
+        try test.store.onWritingConnection { try $0.execute(sql: "VACUUM INTO '\(path)'") }
+        let old = try DatabaseQueue(path: path)
+        try await old.writeWithoutTransaction { db in
+            try db.execute(
+                sql: """
+                    DROP TABLE node; DROP TABLE list; DROP TABLE replica;
+                    DELETE FROM grdb_migrations WHERE identifier LIKE '30 %';
+                    PRAGMA user_version = 29;
+                    """)
+        }
+        try old.close()
+        let store = try HexStore(path: path)
+        defer { try? store.close() }
+        #expect(try store.readSync { try $0.hexes(ids).map(\.content.texts) } == before)
+        #expect(try rowsShowTheNodes(store))
+        let keys = try store.readSync { reader in
+            try reader.all("SELECT node.placeClock >> 16 FROM hex JOIN node ON node.hex = hex.id WHERE hex.id = ?", ids[1]) { $0.int64(0) }
+        }
+        #expect(keys == [start + day])
+        try await store.editMine(ids[1], MineEdit(description: "later"), at: start)
+        #expect(try rowsShowTheNodes(store))
+    }
+
+    @Test("the values of a deleted link are removed with age, and when the bin is emptied") func purge() async throws {
+        let test = try TestStore()
+        let id = try await test.store.addMine(content("a", links: 3), at: start)
+        func urls() throws -> [String] { try test.read { try $0.all("SELECT url FROM node WHERE kind = 2 ORDER BY id") { $0.text(0) } } }
+        try await test.store.editMine(id, MineEdit(links: [.init(from: 0), .init(from: 2)]), at: start)
+        #expect(try urls() == ["https://example.com/0", "https://example.com/1", "https://example.com/2"])
+        let gone = try #require(try test.read { try $0.first("SELECT max(goneAt) FROM node") { $0.int64(0) } })
+        #expect(try test.write { try $0.maintain(at: gone + 30 * day - 1) }.linksPurged == 0)
+        #expect(try test.write { try $0.maintain(at: gone + 30 * day) }.linksPurged == 1)
+        #expect(try urls() == ["https://example.com/0", "", "https://example.com/2"])
+        _ = try await test.store.change([id], .delete, at: start)
+        #expect(try await test.store.emptyBin(at: start) == 1)
+        #expect(try urls() == ["", "", ""] && rowsShowTheNodes(test.store))
+    }
+
+    @Test("a restored backup writes with another replica number") func replica() async throws {
+        let test = try TestStore()
+        _ = try await test.store.addMine(content("a"), at: start)
+        let (backup, restored) = (test.folder + "/backup", test.folder + "/restored")
+        try await test.store.backUp(to: backup, files: [:], diskReserve: 0)
+        _ = try StoreBackup.restore(backup, to: restored)
+        let copy = try HexStore(path: restored)
+        defer { try? copy.close() }
+        let (old, new) = (try test.read { try ListRecord(on: $0) }, try copy.readSync { try ListRecord(on: $0) })
+        #expect(old.id == new.id && old.replica != new.replica)
+        let added = try await copy.addMine(content("b"), at: start)
+        #expect(try copy.readSync { try $0.first("SELECT placeBy FROM node WHERE hex = ?", added) { $0.int64(0) } } == new.replicaRow)
+    }
+
+    @Test("after any changes the rows are those that the nodes show, also after a merge of all nodes", arguments: 0..<3)
+    func random(seed: UInt64) async throws {
+        let test = try TestStore()
+        var random = SeededGenerator(seed: seed)
+        for step in 0..<60 {
+            let ids = try test.read { try $0.all("SELECT id FROM hex ORDER BY id") { $0.int64(0) } }
+            let id = ids.randomElement(using: &random)
+            let other = ids.randomElement(using: &random)
+            let now = start + Int64(step)
+            do {
+                switch (Int.random(in: 0..<8, using: &random), id, other) {
+                case (0...1, _, _), (_, nil, _):
+                    _ = try await test.store.addMine(tree(&random), into: Bool.random(using: &random) ? id : nil, at: now)
+                case (2, let id?, let other?): try await test.store.moveMine(id, into: other, at: now)
+                case (3, let id?, _): try await test.store.moveMine(id, into: nil, at: now)
+                case (4, let id?, _) where step % 3 == 0: _ = try await test.store.change([id], .delete, at: now)
+                case (5, let id?, _): _ = try await test.store.saveMine([id], at: now)
+                case (_, let id?, _):
+                    let count = try #require(try test.read { try $0.hex(id) }).content.links.count
+                    var links = (0..<count).shuffled(using: &random).dropLast(count / 3).map { MineEdit.Link(from: $0) }
+                    links.append(MineEdit.Link(url: "https://new.example/\(step)", tags: ["x", "y"]))
+                    if Bool.random(using: &random) { links.shuffle(using: &random) }
+                    links[0].url = Bool.random(using: &random) ? "https://changed.example/\(step)" : links[0].url
+                    links[0].linkDescription = "Changed"
+                    links[0].tags = ["new"]
+                    try await test.store.editMine(id, MineEdit(description: "Edited", tags: ["t"], links: links), at: now)
+                }
+            } catch let error as HexlistError where error.code == .badRequest {}
+        }
+        #expect(try rowsShowTheNodes(test.store) && test.countersAreRight())
+    }
+}
+
+extension SQLListStorage {
+    fileprivate func allRows() throws -> [ListNode.ID: ListRow] {
+        Dictionary(uniqueKeysWithValues: try nodes().compactMap { node in try row(node.id).map { (node.id, $0) } })
+    }
+}
