@@ -122,3 +122,206 @@ public struct MineSaveResult: JSONShape, Sendable, Equatable {
         self.links = links
     }
 }
+
+/// Numbers of hexes or links that a change of My Hexlist changed, at all levels.
+public struct MineChangeCounts: JSONShape, Sendable, Equatable {
+    @OmittedIfEmpty public var added: Int
+    @OmittedIfEmpty public var deleted: Int
+    @OmittedIfEmpty public var restored: Int
+    @OmittedIfEmpty public var moved: Int
+    @OmittedIfEmpty public var changed: Int
+
+    public init(added: Int = 0, deleted: Int = 0, restored: Int = 0, moved: Int = 0, changed: Int = 0) {
+        self.added = added
+        self.deleted = deleted
+        self.restored = restored
+        self.moved = moved
+        self.changed = changed
+    }
+}
+
+/// A change of My Hexlist in the change log: everything that one request changed.
+public struct MineChangeJSON: JSONShape, Sendable, Equatable {
+    /// The number of the change, for `POST /v1/mine/undo`.
+    public var number: Int64
+    public var at: Timestamp
+    /// `nil` if no hexes were changed; `links` likewise.
+    public var hexes: MineChangeCounts?
+    public var links: MineChangeCounts?
+    /// The id of the first hex that was changed, or whose links were. The hex may be deleted.
+    public var hex: Int64?
+    /// The subject of that hex after the change.
+    public var subject: String
+    /// Number of further changed hexes, without those inside added or deleted hexes.
+    @OmittedIfEmpty public var others: Int
+    /// Whether the change is itself an undo.
+    @OmittedIfEmpty public var undo: Bool
+    /// The number of the change that undid this one.
+    public var undoneBy: Int64?
+    /// Whether the change can be undone.
+    public var undoable: Bool
+    /// The first values that were changed.
+    @OmittedIfEmpty public var values: [MineChangedValue]
+
+    public init(
+        number: Int64, at: Timestamp, hexes: MineChangeCounts?, links: MineChangeCounts?, hex: Int64?, subject: String, others: Int,
+        undo: Bool, undoneBy: Int64?, undoable: Bool, values: [MineChangedValue]
+    ) {
+        self.number = number
+        self.at = at
+        self.hexes = hexes
+        self.links = links
+        self.hex = hex
+        self.undoneBy = undoneBy
+        self.undoable = undoable
+        self.subject = subject
+        self.others = others
+        self.undo = undo
+        self.values = values
+    }
+}
+
+/// A value of a hex or link that a change wrote.
+public struct MineChangedValue: JSONShape, Sendable, Equatable {
+    /// The URL of the link; `nil` for a hex.
+    public var link: String?
+    /// `title`, `color`, `note`, `tag NAME`, `other`, or for a link `deleted`.
+    public var name: String
+    /// The texts before and after the change, of at most 240 bytes.
+    public var before: String
+    public var after: String
+
+    public init(link: String?, name: String, before: String, after: String) {
+        self.link = link
+        self.name = name
+        self.before = before
+        self.after = after
+    }
+}
+
+/// The body of `POST /v1/mine/undo`: the numbers of changes.
+public struct MineUndoRequest: JSONShape, Sendable, Equatable {
+    public var changes: [Int64]
+
+    private enum CodingKeys: String, RequestKey {
+        case changes
+    }
+
+    public init(changes: [Int64]) { self.changes = changes }
+}
+
+/// The reply to `POST /v1/mine/undo`.
+public struct MineUndoResult: JSONShape, Sendable, Equatable {
+    /// The number of the undo in the change log.
+    public var number: Int64
+    public var hexes: MineChangeCounts?
+    public var links: MineChangeCounts?
+    /// The first values that were not reverted, because they were changed again later, and the number of all of them.
+    @OmittedIfEmpty public var kept: [MineKeptValue]
+    @OmittedIfEmpty public var keptCount: Int
+
+    public init(number: Int64, hexes: MineChangeCounts?, links: MineChangeCounts?, kept: [MineKeptValue], keptCount: Int) {
+        self.number = number
+        self.hexes = hexes
+        self.links = links
+        self.kept = kept
+        self.keptCount = keptCount
+    }
+}
+
+/// A value that an undo did not revert.
+public struct MineKeptValue: JSONShape, Sendable, Equatable {
+    /// The number of the change that was to be undone.
+    public var change: Int64
+    /// The id of the hex, or of the hex that contains the link.
+    public var hex: Int64?
+    /// The URL of the link; `nil` for a hex.
+    public var link: String?
+    /// As in `MineChangedValue`, or `place`; `added`, `deleted` and `restored` for the hex or link itself.
+    public var name: String
+
+    public init(change: Int64, hex: Int64?, link: String?, name: String) {
+        self.change = change
+        self.hex = hex
+        self.link = link
+        self.name = name
+    }
+}
+
+/// A hex or link in the trash of My Hexlist.
+public struct TrashedItemJSON: JSONShape, Sendable, Equatable {
+    /// The number of the item, for `POST /v1/mine/restore`.
+    public var number: Int64
+    /// The id of the hex; `nil` for a link.
+    public var hex: Int64?
+    /// The subject of the hex, or the description of the link.
+    public var subject: String
+    /// The URL of the link; `nil` for a hex.
+    public var url: String?
+    /// The id and subject of the hex in which it was; `nil` for the top level. That hex may be deleted.
+    public var parent: Int64?
+    public var parentSubject: String?
+    /// Numbers of inner hexes and links that were deleted together with the hex, at all levels.
+    @OmittedIfEmpty public var hexesInside: Int
+    @OmittedIfEmpty public var links: Int
+    public var deletedAt: Timestamp
+    /// The time after which the daemon removes the item permanently.
+    public var ends: Timestamp
+
+    private enum CodingKeys: String, CodingKey {
+        case number, hex, subject, url
+        case parent = "in"
+        case parentSubject = "inSubject"
+        case hexesInside, links, deletedAt, ends
+    }
+
+    public init(
+        number: Int64, hex: Int64?, subject: String, url: String?, parent: Int64?, parentSubject: String?, hexesInside: Int, links: Int,
+        deletedAt: Timestamp, ends: Timestamp
+    ) {
+        self.number = number
+        self.hex = hex
+        self.subject = subject
+        self.url = url
+        self.parent = parent
+        self.parentSubject = parentSubject
+        self.deletedAt = deletedAt
+        self.ends = ends
+        self.hexesInside = hexesInside
+        self.links = links
+    }
+}
+
+/// The body of `POST /v1/mine/restore`: numbers of items in the trash.
+public struct MineRestoreRequest: JSONShape, Sendable, Equatable {
+    public var numbers: [Int64]
+
+    private enum CodingKeys: String, RequestKey {
+        case numbers
+    }
+
+    public init(numbers: [Int64]) { self.numbers = numbers }
+}
+
+/// The reply to `POST /v1/mine/restore`.
+public struct MineRestoreResult: JSONShape, Sendable, Equatable {
+    public var restored: [RestoredItemJSON]
+
+    public init(restored: [RestoredItemJSON]) { self.restored = restored }
+}
+
+/// An item that was restored from the trash.
+public struct RestoredItemJSON: JSONShape, Sendable, Equatable {
+    /// The number that it had in the trash.
+    public var number: Int64
+    /// The id of the hex, or of the hex in which the link is.
+    public var hex: Int64
+    /// The number of the link in the hex, from 1; `nil` for a hex.
+    public var link: Int?
+
+    public init(number: Int64, hex: Int64, link: Int?) {
+        self.number = number
+        self.hex = hex
+        self.link = link
+    }
+}

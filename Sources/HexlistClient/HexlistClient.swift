@@ -467,10 +467,56 @@ extension HexlistClient {
 
     /// Restores a deleted hex of My Hexlist.
     /// - Parameter id: the id of the hex before it was deleted.
-    /// - Returns: the hex, with a new id.
+    /// - Returns: the hex, with the id that it had.
     public func restoreMine(_ id: Int64) async throws -> HexJSON { try await connection.call(.POST, "/v1/mine/bin/\(id)/restore") }
 
-    public func emptyBin() async throws -> ChangeCountJSON { try await connection.call(.DELETE, "/v1/mine/bin") }
+    public func emptyBin() async throws -> ChangeCountJSON {
+        try await connection.call(.DELETE, "/v1/mine/bin", seconds: Self.changeSeconds)
+    }
+
+    /// Requests a page of the change log of My Hexlist, newest first.
+    /// - Parameters:
+    ///   - hex: the hex whose changes are wanted; `nil` for all.
+    ///   - since: the time of the oldest change; `nil` for all.
+    public func mineLog(
+        hex: Int64? = nil, since: Timestamp? = nil, limit: Int, after cursor: String? = nil
+    ) async throws -> Page<MineChangeJSON> {
+        try await Self.collected { body in
+            var query = URLQuery()
+            query.add("hex", hex.map(String.init))
+            query.add("since", since?.description)
+            query.add("limit", String(limit))
+            query.add("after", cursor)
+            return try await connection.page("/v1/mine/log", query: query, body)
+        }
+    }
+
+    /// Reverts changes of the change log. Values that were changed again later stay.
+    public func undoMine(_ changes: [Int64]) async throws -> MineUndoResult {
+        try await connection.call(
+            .POST, "/v1/mine/undo", body: MineUndoRequest(changes: changes).jsonBytes, seconds: Self.changeSeconds)
+    }
+
+    /// Requests a page of the trash of My Hexlist, newest first.
+    public func mineTrash(limit: Int, after cursor: String? = nil) async throws -> Page<TrashedItemJSON> {
+        try await Self.collected { body in
+            var query = URLQuery()
+            query.add("limit", String(limit))
+            query.add("after", cursor)
+            return try await connection.page("/v1/mine/trash", query: query, body)
+        }
+    }
+
+    /// Restores items of the trash.
+    public func restoreMine(numbers: [Int64]) async throws -> MineRestoreResult {
+        try await connection.call(
+            .POST, "/v1/mine/restore", body: MineRestoreRequest(numbers: numbers).jsonBytes, seconds: Self.changeSeconds)
+    }
+
+    /// Removes everything from the trash for good, and clears the change log.
+    public func emptyTrash() async throws -> ChangeCountJSON {
+        try await connection.call(.DELETE, "/v1/mine/trash", seconds: Self.changeSeconds)
+    }
 
     /// Returns the number of hexes and links that deleting the selection would remove, without deleting anything.
     public func deletion(_ selection: HexSelection) async throws -> ChangeCountJSON {

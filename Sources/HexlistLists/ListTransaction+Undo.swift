@@ -3,43 +3,163 @@ extension ListTransaction {
     /// - Parameter changes: changes of this list, oldest first.
     /// - Returns: for each node, the parts that were not reverted.
     public mutating func undo(_ changes: [ListChange]) throws -> [ListNode.ID: Set<ListChange.Part>] {
+        var undone = undoneVersions(of: changes)
+        return try undo(changes, &undone)
+    }
+
+    /// Reverts changes, newest first.
+    /// - Parameter undone: the versions of all changes that are undone together, of which these are a part.
+    public mutating func undo(
+        _ changes: [ListChange], _ undone: inout UndoneVersions
+    ) throws -> [ListNode.ID: Set<ListChange.Part>] {
         var kept: [ListNode.ID: Set<ListChange.Part>] = [:]
         // Restoring a hex also revives the nodes that were deleted together with it.
         let restored = Set(changes.filter { $0.parts.contains(.deletion) }.map(\.after.id))
         for change in changes.reversed() {
-            for part in change.parts where try !revert(part, of: change, restored) { kept[change.after.id, default: []].insert(part) }
+            for part in change.parts where try !revert(part, of: change, restored, &undone) {
+                kept[change.after.id, default: []].insert(part)
+            }
         }
         return kept
     }
 
+    /// Deletes a node that was added together with the nodes in it, and those of these nodes that were not changed since.
+    /// - Parameters:
+    ///   - version: the version with which all of them were added.
+    ///   - undone: further versions that do not count as changes.
+    /// - Returns: the deleted nodes, and those that stay. If the node itself was changed since, it stays with everything in it.
+    public mutating func undoAddition(
+        of id: ListNode.ID, version: ListVersion, _ undone: UndoneVersions
+    ) throws -> (deleted: [ListNode.ID], kept: [ListNode.ID]) {
+        guard let row = try storage.row(id), row.state != .deleted else { return ([], []) }
+        guard undone.isUnchanged(row.node, since: version) else { return ([], [id]) }
+        var (deleted, kept) = ([ListNode.ID](), [ListNode.ID]())
+        var open: [(node: ListNode, container: ListNode.ID?)] = [(row.node, nil)]
+        while let (node, container) = open.popLast() {
+            if node.id.kind == .hex {
+                for inner in try storage.contents(of: node.id).map(\.node) {
+                    if undone.isUnchanged(inner, since: version) { open.append((inner, node.id)) } else { kept.append(inner.id) }
+                }
+            }
+            try mark(node, with: container)
+            deleted.append(node.id)
+        }
+        return (deleted, kept)
+    }
+
+    /// Returns the versions of an undo that begins now.
+    public func undoneVersions(of changes: [ListChange]) -> UndoneVersions {
+        var undone = UndoneVersions(since: clock.last, by: replica)
+        for change in changes { undone.insert(change) }
+        return undone
+    }
+
+    /// Versions that do not count as changes made since: those that an undo reverts, and those that it writes itself.
+    public struct UndoneVersions {
+        private var versions: [ListNode.ID: Set<ListVersion>] = [:]
+        /// For each part that was reverted, the version that its value had before the reverted change.
+        private var revertedTo: [ListNode.ID: [ListChange.Part: ListVersion]] = [:]
+        /// The last time of the list's clock before the undo, and the replica that undoes.
+        private let clock: Int64
+        private let replica: ReplicaNumber
+
+        fileprivate init(since clock: Int64, by replica: ReplicaNumber) {
+            self.clock = clock
+            self.replica = replica
+        }
+
+        /// Adds the versions that a change wrote.
+        public mutating func insert(_ change: ListChange) {
+            let node = change.after
+            for part in change.parts {
+                let written: [ListVersion?] =
+                    switch part {
+                    case .addition: Self.versions(of: node)
+                    case .deletion: []
+                    case .restoring: [node.version]
+                    case .place: [node.place?.version]
+                    case .title: [node.title?.version]
+                    case .register(let name): [node.registers[name]?.version]
+                    }
+                versions[node.id, default: []].formUnion(written.compactMap(\.self))
+            }
+        }
+
+        /// Whether no value of a node was changed since a version, apart from these changes.
+        public func isUnchanged(_ node: ListNode, since version: ListVersion?) -> Bool {
+            let known = versions[node.id] ?? []
+            return Self.versions(of: node).allSatisfy { value in
+                version.map { value <= $0 } ?? false || known.contains(value) || isOwn(value)
+            }
+        }
+
+        /// Whether the undo itself wrote a version.
+        private func isOwn(_ version: ListVersion) -> Bool { version.replica == replica && version.clock > clock }
+
+        /// Whether a part still has the value of a change: the version that it wrote, or the same value again after a later change was
+        /// reverted.
+        fileprivate func isCurrent(_ part: ListChange.Part, of id: ListNode.ID, _ current: ListVersion?, _ written: ListVersion?) -> Bool {
+            guard let current, let written else { return false }
+            return current == written || isOwn(current) && revertedTo[id]?[part] == written
+        }
+
+        fileprivate mutating func revert(_ part: ListChange.Part, of id: ListNode.ID, to version: ListVersion?) {
+            revertedTo[id, default: [:]][part] = version
+        }
+
+        /// Whether a node was deleted again because its restoring was reverted.
+        fileprivate func isDeletedAgain(_ id: ListNode.ID, by mark: DeletionMark?) -> Bool {
+            mark.map { revertedTo[id]?[.deletion] == $0.version } ?? false
+        }
+
+        private static func versions(of node: ListNode) -> [ListVersion] {
+            [node.place?.version, node.title?.version].compactMap(\.self)
+                + node.registers.filter { !ListNode.privateRegisters.contains($0.key) }.map(\.value.version)
+        }
+    }
+
     /// Reverts one part of a change.
     /// - Returns: `false` if the part was changed again later, and is therefore not reverted.
-    private mutating func revert(_ part: ListChange.Part, of change: ListChange, _ restored: Set<ListNode.ID>) throws -> Bool {
+    private mutating func revert(
+        _ part: ListChange.Part, of change: ListChange, _ restored: Set<ListNode.ID>, _ undone: inout UndoneVersions
+    ) throws -> Bool {
         let (before, after) = (change.before, change.after)
-        guard let node = try storage.row(after.id)?.node else { return false }
+        guard let row = try storage.row(after.id) else { return false }
+        let node = row.node
+        let isRestored = node.deletion?.with.map(restored.contains) ?? false
+        let isDeleted = node.isDeletedAlone || node.isMarkedDeleted && row.state == .deleted && !isRestored
         switch part {
-        case .place, .title, .register: if node.isMarkedDeleted { return false }  // a write would revive it
+        case .place, .title, .register: if isDeleted { return false }  // a write would revive it
         case .addition, .deletion, .restoring: break
         }
         switch part {
         case .addition:
-            if node.isMarkedDeleted { return true }
-            return node.version == after.version ? try mark(node, with: nil) : false
+            if isDeleted { return true }
+            return undone.isUnchanged(node, since: nil) ? try mark(node, with: nil) : false
         case .restoring:
-            return node.version == after.version ? try mark(node, with: before?.deletion?.with) : false
+            guard !node.isMarkedDeleted, undone.isUnchanged(node, since: after.version) else { return false }
+            undone.revert(.deletion, of: node.id, to: before?.deletion?.version)
+            return try mark(node, with: before?.deletion?.with)
         case .deletion:
-            guard node.isMarkedDeleted, node.deletion == after.deletion else { return false }
+            guard node.isMarkedDeleted, node.deletion == after.deletion || undone.isDeletedAgain(node.id, by: after.deletion) else {
+                return false
+            }
             if let hex = node.deletion?.with, restored.contains(hex) { return true }
             return try restore(node.id)
         case .place:
-            guard node.place == after.place, let place = before?.place else { return false }
-            return try move(node.id, to: place.parent, key: place.key)
+            guard undone.isCurrent(part, of: node.id, node.place?.version, after.place?.version), let place = before?.place else {
+                return false
+            }
+            guard try move(node.id, to: place.parent, key: place.key) else { return false }
+            undone.revert(part, of: node.id, to: place.version)
         case .title:
-            guard node.title == after.title else { return false }
+            guard undone.isCurrent(part, of: node.id, node.title?.version, after.title?.version) else { return false }
             try setTitle(of: node.id, to: before?.title?.value ?? .empty)
+            undone.revert(part, of: node.id, to: before?.title?.version)
         case .register(let name):
-            guard node.registers[name] == after.registers[name] else { return false }
+            guard undone.isCurrent(part, of: node.id, node.registers[name]?.version, after.registers[name]?.version) else { return false }
             try setRegister(name, of: node.id, to: before?.registers[name]?.value ?? .empty)
+            undone.revert(part, of: node.id, to: before?.registers[name]?.version)
         }
         return true
     }

@@ -45,7 +45,7 @@ public struct ListTransaction<Storage: ListStorage> {
         if let stored { digest?.toggle(stored.node, in: list) }
         digest?.toggle(row.node, in: list)
         clock.observe(row.node.latestTime)
-        changes.append(ListChange(before: stored?.node, after: row.node))
+        changes.append(ListChange(before: stored?.node, after: row.node, wasShown: stored.map { $0.state != .deleted } ?? false))
         try storage.write(row, isReceived && row.node == node ? .received : .changed)
 
         if node.id.kind.isLeaf {
@@ -59,12 +59,20 @@ public struct ListTransaction<Storage: ListStorage> {
         return true
     }
 
+    /// Removes the changes made so far from `changes`, and returns them.
+    public mutating func takeChanges() -> [ListChange] {
+        defer { changes = [] }
+        return changes
+    }
+
     /// The parts of the tree that a transaction changed.
     public struct TreeChanges: Equatable, Sendable {
         /// Hexes whose values, container or state changed.
         public var hexes: Set<ListNode.ID> = []
         /// Hexes whose shown leaves changed, or the list's id for the root.
         public var contents: Set<ListNode.ID> = []
+
+        public init(hexes: Set<ListNode.ID> = [], contents: Set<ListNode.ID> = []) { (self.hexes, self.contents) = (hexes, contents) }
     }
 
     /// Derives the tree again, as far as the changes affect it. The result is the same as after deriving it from all rows.

@@ -98,6 +98,8 @@ struct Usage {
         let list = commands.contains { $0 == MineCommand.self } ? commands.last == MineRestoreCommand.self ? "mine bin" : "mine" : "inbox"
         let forms = [
             ("<hex>", "Give a number from `hexlist \(list)`\(isFetch ? ", or a file of a service as `bob:PATH`" : "")."),
+            ("<change>", "Give numbers from `hexlist mine log`."),
+            ("<item>", "Give numbers from `hexlist mine trash`."),
             ("<service>", "A service ends in a colon: `bob:`, or `bob:PATH`."),
             ("<file>", "A file of a service is `shares:PATH`, or `bob:PATH`."),
             ("<duration>", "A duration is a number and its unit: 500ms, 10s, 5m, 12h, 7d."),

@@ -141,6 +141,13 @@ struct UsageTests {
         }
     }
 
+    @Test("numbers of changes and of the trash are explained") func history() {
+        let change = Usage(["mine", "undo"]).error("Missing expected argument '<change> ...'")
+        #expect(change.hint?.hasPrefix("Give numbers from `hexlist mine log`.") == true, "\(change)")
+        let item = Usage(["mine", "trash", "--restore", "x"]).error("The value 'x' is invalid for '--restore <item>'")
+        #expect(item.hint?.hasPrefix("Give numbers from `hexlist mine trash`.") == true, "\(item)")
+    }
+
     @Test("other errors are reported with the command whose help explains them")
     func other() {
         let error = Usage(["outbox", "--to", "bob", "5"]).error("Missing value for '--limit <n>'")

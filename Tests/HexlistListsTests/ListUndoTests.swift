@@ -48,6 +48,48 @@ import Testing
         try lists.expect("+ H", "  - 3 <1>")
     }
 
+    @Test("an addition is undone together with later changes of it; another change keeps it") mutating func additionAndChanges() throws {
+        let hex = try lists.hex(.a, "H")
+        try lists.sync()
+        var link: ListNode.ID?
+        let changes = try changes { list, generator in
+            let key = try list.keys(at: .last, in: hex, using: &generator)[0]
+            let id = try list.add(.link, in: hex, key: key, title: "1", url: "1", using: &generator)
+            for title in ["2", "3"] as [UTF8Text] { try list.setTitle(of: id, to: title) }
+            link = id
+        }
+        let id = try #require(link)
+        try undo([changes[0], changes[1]], keeping: [id: [.addition, .title]])
+        try lists.expect("+ H", "  - 3 <1>")
+        try undo(changes)
+        try lists.expect("+ H")
+        try lists.restore(.a, id)
+        try undo(changes, keeping: [id: [.addition, .title]])
+    }
+
+    @Test("a deletion and a restoring of one node are undone together") mutating func deletionAndRestoring() throws {
+        let link = try lists.link(.a, "1", in: try lists.hex(.a, "H"))
+        try lists.sync()
+        let changes = try changes { list, _ in
+            try list.delete(link)
+            try list.restore(link)
+        }
+        try undo(changes)
+        try lists.expect("+ H", "  - t1 <1>")
+        try undo([changes[1]], keeping: [link: [.restoring]])
+    }
+
+    @Test("all changes of a value are undone together; not those before a change that stays") mutating func wholeSeries() throws {
+        let link = try lists.link(.a, "1", in: try lists.hex(.a, "H"))
+        try lists.sync()
+        let changes = try changes { list, _ in for title in ["2", "3", "4"] as [UTF8Text] { try list.setTitle(of: link, to: title) } }
+        try undo([changes[0], changes[2]], keeping: [link: [.title]])
+        try lists.expect("+ H", "  - 3 <1>")
+        let more = try self.changes { list, _ in for title in ["5", "6"] as [UTF8Text] { try list.setTitle(of: link, to: title) } }
+        try undo(more)
+        try lists.expect("+ H", "  - 3 <1>")
+    }
+
     @Test("a deletion of a hex: it comes back with its contents, without what was deleted on its own") mutating func deletion() throws {
         let hex = try lists.hex(.a, "H")
         let inner = try lists.hex(.a, "Inner", in: hex)

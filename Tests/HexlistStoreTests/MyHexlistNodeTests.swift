@@ -16,7 +16,7 @@ import Testing
             var shown = 0
             for id in try reader.all("SELECT uuid FROM node WHERE kind = 1 AND state <> 1", read: { $0.nodeID(0) }).compactMap(\.self) {
                 let node = try #require(try storage.row(id))
-                let expected = try reader.content(of: node, storage)
+                let expected = try reader.content(of: node)
                 let row = try #require(
                     try reader.first("SELECT hex FROM node WHERE uuid = ?", node.node.id.uuid) { $0.optionalInt64(0) } ?? nil)
                 let detail = try #require(try reader.hex(row))
@@ -87,15 +87,26 @@ import Testing
         for (hex, parent) in [(3, 0), (5, 3), (1, 5), (7, 0), (6, 0)] {
             try await test.store.moveMine(ids[hex], into: ids[parent], at: start)
         }
-        _ = try await test.store.change([ids[7]], .delete, at: start)
+        _ = try await test.store.change([ids[8], ids[9]], .delete, at: start)
+        try test.write { writer in
+            _ = try writer.change { try writer.run("DELETE FROM node WHERE state = 1") }  // an existing store has no deleted nodes
+        }
         let before = try test.read { try $0.hexes(ids).map(\.content.texts) }
         let path = test.folder + "/older"
         try test.store.onWritingConnection { try $0.execute(sql: "VACUUM INTO '\(path)'") }
         let old = try DatabaseQueue(path: path)
-        try await old.writeWithoutTransaction { db in
+        try await old.writeWithoutTransaction { [ids] db in
             try db.execute(
                 sql: """
-                    DROP TABLE node; DROP TABLE list; DROP TABLE replica;
+                    DROP TABLE node; DROP TABLE list; DROP TABLE replica; DROP TABLE mineChange;
+                    CREATE TABLE bin (
+                        number INTEGER PRIMARY KEY, hex INTEGER NOT NULL UNIQUE, parent INTEGER, subject TEXT NOT NULL,
+                        hexesInside INTEGER NOT NULL, links INTEGER NOT NULL, deletedAt INTEGER NOT NULL, lived INTEGER NOT NULL,
+                        content BLOB NOT NULL
+                    ) STRICT;
+                    CREATE INDEX binLived ON bin (lived);
+                    INSERT INTO bin SELECT 1, \(ids[8]), \(ids[1]), 'b', 2, 3, 77, 88, CAST('\(Self.binned)' AS BLOB);
+                    INSERT INTO bin SELECT 2, \(ids[9]), 999, '', 0, 0, 78, 89, CAST('damaged' AS BLOB);
                     DELETE FROM grdb_migrations WHERE identifier LIKE '30 %';
                     PRAGMA user_version = 29;
                     """)
@@ -111,20 +122,39 @@ import Testing
         #expect(keys == [start + day])
         try await store.editMine(ids[1], MineEdit(description: "later"), at: start)
         #expect(try rowsShowTheNodes(store))
+
+        // The bin is now the trash. What was in it can be restored, with its number.
+        let trashed = try store.readSync { try $0.trashPage(limit: 9, before: nil) }.items
+        #expect(trashed.map(\.hex) == [ids[8]] && trashed.map(\.subject) == ["b"] && trashed.map(\.deletedAt) == [77])
+        #expect(trashed.map(\.hexesInside) == [2] && trashed.map(\.links) == [3] && trashed.map(\.container) == [ids[1]])
+        #expect(try await store.restoreMine(ids[8], at: start) == ids[8])
+        let hex = try #require(try store.readSync { try $0.hex(ids[8]) })
+        #expect(hex.summary.parent == ids[1] && hex.content.texts.contains("https://b.example/1") && hex.content.children.count == 2)
+        #expect(hex.content.links(of: 1).count == 1)
+        #expect(try rowsShowTheNodes(store))
     }
 
-    @Test("the values of a deleted link are removed with age, and when the bin is emptied") func purge() async throws {
+    private static let binned = """
+        {"top":{"senderUUID":"","senderName":"","description":"b","color":"red","extra":"{\\"tags\\":[\\"x\\"]}","links":[
+        {"url":"https://b.example/1","description":"one","service":"Box","extra":""},
+        {"url":"https://b.example/2","description":"","service":"Unknown","extra":"{\\"size\\":3}"}]},"children":[
+        {"senderUUID":"","senderName":"","description":"c","color":"","extra":"","links":[]},
+        {"parent":0,"senderUUID":"","senderName":"","description":"d","color":"","extra":"","links":[
+        {"url":"https://b.example/3","description":"three","service":"","extra":""}]}]}
+        """
+
+    @Test("the values of a deleted link are removed with age, and when the trash is emptied") func purge() async throws {
         let test = try TestStore()
         let id = try await test.store.addMine(content("a", links: 3), at: start)
         func urls() throws -> [String] { try test.read { try $0.all("SELECT url FROM node WHERE kind = 2 ORDER BY id") { $0.text(0) } } }
         try await test.store.editMine(id, MineEdit(links: [.init(from: 0), .init(from: 2)]), at: start)
         #expect(try urls() == ["https://example.com/0", "https://example.com/1", "https://example.com/2"])
-        let gone = try #require(try test.read { try $0.first("SELECT max(goneAt) FROM node") { $0.int64(0) } })
-        #expect(try test.write { try $0.maintain(at: gone + 30 * day - 1) }.linksPurged == 0)
-        #expect(try test.write { try $0.maintain(at: gone + 30 * day) }.linksPurged == 1)
+        let gone = try #require(try test.read { try $0.first("SELECT max(lived) FROM node") { $0.int64(0) } })
+        #expect(try test.write { try $0.maintain(at: gone + 60 * day - 1) }.linksPurged == 0)
+        #expect(try test.write { try $0.maintain(at: gone + 60 * day) }.linksPurged == 1)
         #expect(try urls() == ["https://example.com/0", "", "https://example.com/2"])
         _ = try await test.store.change([id], .delete, at: start)
-        #expect(try await test.store.emptyBin(at: start) == 1)
+        #expect(try await test.store.emptyTrash(at: start) == (1, 0))
         #expect(try urls() == ["", "", ""] && rowsShowTheNodes(test.store))
     }
 

@@ -45,7 +45,11 @@ import Testing
         #expect(try insidesAreRight(test) && test.countersAreRight())
     }
 
-    @Test("a deleted hex is in the bin with everything inside, and returns to the hex that it was in, or to the top") func bin()
+    private func trash(_ test: TestStore, hexesOnly: Bool = true) throws -> [TrashedItem] {
+        try test.read { try $0.trashPage(limit: 9, before: nil, hexesOnly: hexesOnly) }.items
+    }
+
+    @Test("a deleted hex is in the trash with everything inside, and returns to the hex that it was in, or to the top") func trash()
         async throws
     {
         let test = try TestStore()
@@ -62,57 +66,73 @@ import Testing
         inner.links = 0..<1
         content.add(child: inner)
         let middle = try await test.store.addMine(content, into: top, at: start)
+        let after = try await test.store.addMine(folder("z"), into: top, at: start)
         let before = try #require(try test.read { try $0.hex(middle) }).content
-        // The inner hex "d" is not binned twice.
+        // The inner hex "d" is not a second item.
         let last = try #require(try test.read { try $0.hex(middle) }).childIDs[1]
-        #expect(try await test.store.change([middle, last], .delete, at: start + 5) == 2)
-        #expect(try names(top, test) == ["a"])
-        let binned = BinnedHex(id: middle, subject: "b", hexesInside: 2, links: 3, deletedAt: start + 5)
-        #expect(try test.read { try $0.binPage(limit: 9, before: nil) }.items == [binned])
-        let back = try await test.store.restoreMine(middle, at: start)
-        #expect(try back > middle && names(top, test) == ["a", "b", "c", "d"])
-        let after = try #require(try test.read { try $0.hex(back) }).content
-        #expect(after.texts == before.texts && after.links(of: 1).count == 1)
-        #expect(try test.read { try $0.binPage(limit: 9, before: nil) }.items.isEmpty)
+        #expect(try await test.store.change([last, middle], .delete, at: start + 5) == 2)
+        #expect(try names(top, test) == ["a", "z"])
+        let item = try #require(try trash(test).first)
+        let expected = TrashedItem(
+            number: item.number, hex: middle, subject: "b", container: top, containerSubject: "a", hexesInside: 2, links: 3,
+            deletedAt: start + 5)
+        #expect(try trash(test) == [expected])
+        #expect(try await test.store.restoreMine(middle, at: start) == middle)
+        #expect(try names(top, test) == ["a", "b", "z", "c", "d"])
+        let restored = try #require(try test.read { try $0.hex(middle) }).content
+        #expect(restored.texts == before.texts && restored.links(of: 1).count == 1)
+        #expect(try trash(test).isEmpty)
         let error = await #expect(throws: HexlistError.self) { try await test.store.restoreMine(middle, at: start) }
         #expect(error?.code == .notFound)
         // If the hex that contained it is gone, the restored hex is at the top level.
-        _ = try await test.store.change([back], .delete, at: start)
+        _ = try await test.store.change([middle], .delete, at: start)
         _ = try await test.store.change([top], .delete, at: start)
-        let alone = try await test.store.restoreMine(back, at: start)
-        #expect(try test.read { try $0.hex(alone) }?.summary.parent == nil)
-        #expect(try test.read { try $0.binPage(limit: 1, before: nil) }.items.map(\.id) == [top])
+        #expect(try await test.store.restoreMine(middle, at: start) == middle)
+        #expect(try test.read { try $0.hex(middle) }?.summary.parent == nil)
+        #expect(try trash(test).map(\.hex) == [top])
+        // The container returns without it.
+        _ = try await test.store.restoreMine(top, at: start)
+        #expect(try names(top, test) == ["a", "z"] && after > middle)
+        #expect(try test.read { try $0.hexPage(HexFilter(location: .mine)) }.items.map(\.id) == [middle, top])
         #expect(try insidesAreRight(test) && test.countersAreRight())
     }
 
-    @Test("the bin is emptied by age and by size, page by page; only hexes of My Hexlist are in it") func binLimits() async throws {
+    @Test("the trash is emptied by age and by size, page by page; only hexes of My Hexlist are in it") func trashLimits() async throws {
         let test = try TestStore()
         let peer = try TestPeer(1)
         _ = try test.trust(peer)
         _ = try test.receive([hex(1)], from: peer)
         #expect(try await test.store.change([1], .delete, at: start) == 1)
-        #expect(try test.read { try $0.binPage(limit: 9, before: nil) }.items.isEmpty)
+        #expect(try trash(test, hexesOnly: false).isEmpty)
         var ids: [Int64] = []
         for number in 0..<5 { ids.append(try await test.store.addMine(folder("\(number)"), at: start)) }
         _ = try await test.store.change(ids, .delete, at: start)
-        let first = try test.read { try $0.binPage(limit: 3, before: nil) }
-        #expect(first.items.map(\.subject) == ["4", "3", "2"] && first.next == ids[2])
-        #expect(try test.read { try $0.binPage(limit: 3, before: first.next) }.items.map(\.subject) == ["1", "0"])
+        let first = try test.read { try $0.trashPage(limit: 3, before: nil, hexesOnly: true) }
+        #expect(first.items.map(\.subject) == ["4", "3", "2"])
+        #expect(try first.next == test.read { try $0.trashNumber(ofHex: ids[2]) })
+        let rest = try test.read { try $0.trashPage(limit: 3, before: first.next) }
+        #expect(rest.items.map(\.subject) == ["1", "0"] && rest.next == nil)
+        let now = try test.read(\.lived)
         try test.write { writer in
             _ = try writer.change {
-                try writer.run("UPDATE bin SET content = zeroblob(?) WHERE subject = '3'", BinnedHex.maximumBytes - 10)
+                try writer.run("UPDATE node SET lived = ? - 9 + CAST(title AS INTEGER)", now)
+                let size = "sum(length(title) + length(registers))"
+                writer.trashBytes = try writer.first("SELECT \(size) FROM node") { $0.int(0) } ?? 0
             }
         }
-        let more = try await test.store.addMine(folder("x"), at: start)
+        #expect(try test.write { try $0.maintain(at: now) }.hexesPurged == 0)
+        let more = try await test.store.addMine(folder("a long description"), at: start)
         _ = try await test.store.change([more], .delete, at: start)
-        #expect(try test.read { try $0.binPage(limit: 9, before: nil) }.items.map(\.subject) == ["x", "4"])
-        let days = Int64(BinnedHex.days) * 86_400_000
-        let deleted = try test.read { try $0.all("SELECT lived FROM bin ORDER BY lived") { $0.int64(0) } }
+        #expect(try test.write { try $0.maintain(at: now) }.hexesPurged == 2)
+        #expect(try trash(test).map(\.subject) == ["a long description", "4", "3", "2"])
+        let days = Int64(TrashedItem.days) * day
+        let deleted = try test.read { try $0.all("SELECT lived FROM node WHERE lived IS NOT NULL ORDER BY lived") { $0.int64(0) } }
         let (oldest, newest) = (try #require(deleted.first), try #require(deleted.last))
-        #expect(try test.write { try $0.maintain(at: oldest + days - 1) }.binnedDropped == 0)
-        #expect(try test.write { try $0.maintain(at: newest + days) }.binnedDropped == 2)
+        #expect(try test.write { try $0.maintain(at: oldest + days - 1) }.hexesPurged == 0)
+        #expect(try test.write { try $0.maintain(at: newest + days) }.hexesPurged == 4)
         _ = try await test.store.addMine(folder("y"), at: start)
-        #expect(try await test.store.emptyBin(at: start) == 0)
+        #expect(try await test.store.emptyTrash(at: start) == (0, 0))
+        #expect(try test.countersAreRight())
     }
 
     @Test func aHexIsPutIntoNoneThatIsMissing() async throws {

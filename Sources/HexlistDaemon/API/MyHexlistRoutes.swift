@@ -25,20 +25,93 @@ struct MyHexlistRoutes: Sendable {
         }
         router.delete("/v1/mine/bin") { request, _ in
             _ = try APIQuery(request)
-            return APIReply.json(ChangeCountJSON(changed: try await api.store.emptyBin(at: now)))
+            return APIReply.json(ChangeCountJSON(changed: try await api.store.emptyTrash(at: now).hexes))
+        }
+        router.get("/v1/mine/log", use: log)
+        router.post("/v1/mine/undo", use: undo)
+        router.get("/v1/mine/trash", use: trash)
+        router.delete("/v1/mine/trash") { request, _ in
+            _ = try APIQuery(request)
+            let removed = try await api.store.emptyTrash(at: now)
+            return APIReply.json(ChangeCountJSON(changed: removed.hexes + removed.links))
+        }
+        router.post("/v1/mine/restore", use: restore)
+    }
+
+    // MARK: - Change log and trash
+
+    /// Lists the change log, newest first.
+    private func log(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+        let query = try APIQuery(request, allowing: ["hex", "since", "limit", "after"])
+        let (limit, cursor) = (try query.limit(), try query.cursor())
+        let (hex, since) = (try query.number("hex", 1...Int64.max), try query.time("since")?.milliseconds)
+        let page = try await api.store.read { try $0.mineChanges(limit: limit, before: cursor, hex: hex, since: since) }
+        return APIReply.page(page.items, next: page.next, cursor: \.number) { change in
+            MineChangeJSON(
+                number: change.number, at: Timestamp(milliseconds: change.at), hexes: MineChangeCounts(change.hexes),
+                links: MineChangeCounts(change.links), hex: change.hex, subject: change.subject, others: change.others,
+                undo: change.kind == .undo, undoneBy: change.undoneBy, undoable: change.isUndoable,
+                values: change.values.map { MineChangedValue(link: $0.link, name: $0.name, before: $0.before, after: $0.after) })
         }
     }
 
-    /// Lists the bin: the deleted hexes that can be restored.
+    private func undo(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+        _ = try APIQuery(request)
+        let wanted: MineUndoRequest = try await RequestInput.requiredShape(request)
+        guard (1...Self.idsOfRequest).contains(wanted.changes.count) else {
+            throw HexlistError(.badRequest, "One request undoes 1 to \(Self.idsOfRequest) changes; \(wanted.changes.count) were named.")
+        }
+        let undone = try await api.store.undoMine(wanted.changes, at: now)
+        return APIReply.json(
+            MineUndoResult(
+                number: undone.number, hexes: MineChangeCounts(undone.hexes), links: MineChangeCounts(undone.links),
+                kept: undone.kept.map { MineKeptValue(change: $0.change, hex: $0.hex, link: $0.link, name: $0.name) },
+                keptCount: undone.keptCount))
+    }
+
+    /// Lists the trash: the deleted hexes and links that can be restored.
+    private func trash(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+        let query = try APIQuery(request, allowing: ["limit", "after"])
+        let (limit, cursor) = (try query.limit(), try query.cursor())
+        let page = try await api.store.read { try $0.trashPage(limit: limit, before: cursor) }
+        return APIReply.page(page.items, next: page.next, cursor: \.number) { item in
+            TrashedItemJSON(
+                number: item.number, hex: item.hex, subject: item.subject, url: item.url, parent: item.container,
+                parentSubject: item.containerSubject, hexesInside: item.hexesInside, links: item.links,
+                deletedAt: Timestamp(milliseconds: item.deletedAt), ends: Self.end(item))
+        }
+    }
+
+    private static func end(_ item: TrashedItem) -> Timestamp {
+        Timestamp(milliseconds: item.deletedAt + Int64(TrashedItem.days) * 86_400_000)
+    }
+
+    private func restore(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+        _ = try APIQuery(request)
+        let wanted: MineRestoreRequest = try await RequestInput.requiredShape(request)
+        guard (1...Self.idsOfRequest).contains(wanted.numbers.count) else {
+            throw HexlistError(
+                .badRequest, "One request restores 1 to \(Self.idsOfRequest) hexes and links; \(wanted.numbers.count) were named.")
+        }
+        let restored = try await api.store.restoreMine(numbers: wanted.numbers, at: now)
+        return APIReply.json(
+            MineRestoreResult(
+                restored: restored.map { RestoredItemJSON(number: $0.number, hex: $0.hex, link: $0.link.map { $0 + 1 }) }))
+    }
+
+    /// Lists the deleted hexes that can be restored, without single links.
     private func bin(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
         let query = try APIQuery(request, allowing: ["limit", "after"])
         let (limit, cursor) = (try query.limit(), try query.cursor())
-        let page = try await api.store.read { try $0.binPage(limit: limit, before: cursor) }
-        return APIReply.page(page.items, next: page.next, cursor: \.id) { hex in
+        let page = try await api.store.read { reader in
+            let last = try cursor.map { try reader.trashNumber(ofHex: $0) ?? 0 }
+            return try reader.trashPage(limit: limit, before: last, hexesOnly: true)
+        }
+        let next = page.next == nil ? nil : page.items.last?.hex
+        return APIReply.page(page.items, next: next, cursor: { $0.hex ?? 0 }) { item in
             BinnedHexJSON(
-                id: hex.id, subject: hex.subject, hexesInside: hex.hexesInside, links: hex.links,
-                deletedAt: Timestamp(milliseconds: hex.deletedAt),
-                ends: Timestamp(milliseconds: hex.deletedAt + Int64(BinnedHex.days) * 86_400_000))
+                id: item.hex ?? 0, subject: item.subject, hexesInside: item.hexesInside, links: item.links,
+                deletedAt: Timestamp(milliseconds: item.deletedAt), ends: Self.end(item))
         }
     }
 
@@ -107,4 +180,13 @@ struct MyHexlistRoutes: Sendable {
     private func shape(of id: Int64) async throws -> Response { APIReply.json(try await HexRoutes(api: api).shape(of: id)) }
 
     private var now: Int64 { Timestamp.now.milliseconds }
+}
+
+extension MineChangeCounts {
+    /// - Returns: `nil` if nothing changed.
+    fileprivate init?(_ counts: MyHexlistChange.Counts) {
+        guard counts != MyHexlistChange.Counts() else { return nil }
+        self.init(
+            added: counts.added, deleted: counts.deleted, restored: counts.restored, moved: counts.moved, changed: counts.changed)
+    }
 }

@@ -28,10 +28,11 @@ public struct MaintenanceReport: Sendable, Equatable {
     public var peersDropped = 0
     /// The number of ended offers and old transfers deleted.
     public var filesForgotten = 0
-    /// The number of hexes deleted from the bin of My Hexlist because of their age.
-    public var binnedDropped = 0
-    /// The number of deleted links of My Hexlist whose values were removed.
+    /// The numbers of deleted hexes and links of My Hexlist that were removed from the trash.
+    public var hexesPurged = 0
     public var linksPurged = 0
+    /// The number of changes deleted from the change log of My Hexlist because of their age.
+    public var changesForgotten = 0
     /// Whether the round reached its limit of rows, so that another round is needed.
     public var isPartial = false
 }
@@ -39,7 +40,7 @@ public struct MaintenanceReport: Sendable, Equatable {
 extension HexStore {
     /// Runs one bounded round of maintenance in one transaction, and saves the time of `StoreOpenTimeClock`. Queued outbox rows past their deadline
     /// become `expired`, with a `hex.expired` event. Deletes old outbox rows in a final state, old held hexes, events, tombstones, offers,
-    /// transfers and binned hexes, and peers to which nothing refers. All ages are measured by `StoreOpenTimeClock`.
+    /// transfers, the trash and change log of My Hexlist, and peers to which nothing refers. All ages are measured by `StoreOpenTimeClock`.
     ///
     /// - Parameters:
     ///   - now: milliseconds since 1970, for the events.
@@ -73,13 +74,11 @@ extension StoreWriter {
                 """, lived, chunk)
             report.eventsDropped = try dropEvents(limits, chunk)
             report.filesForgotten = try cleanUpFiles(chunk)
-            report.binnedDropped = try run(
-                "DELETE FROM bin WHERE number IN (SELECT number FROM bin WHERE lived <= ? ORDER BY lived LIMIT ?)",
-                lived &- Self.days(BinnedHex.days), chunk)
-            report.linksPurged = try changeMine(at: now) { try $0.purge(deletedUntil: lived &- Self.days(BinnedHex.days), limit: chunk) }
+            (report.hexesPurged, report.linksPurged) = try purgeTrash(at: now, limit: chunk)
+            report.changesForgotten = try forgetChanges(madeUntil: lived &- Self.days(MyHexlistChange.days), limit: chunk)
             report.isPartial = [
                 report.expired + report.forgotten, held.count, report.idsForgotten, report.eventsDropped, report.filesForgotten,
-                report.binnedDropped, report.linksPurged,
+                report.hexesPurged + report.linksPurged, report.changesForgotten,
             ]
             .contains { $0 >= chunk }
             try saveCounters()  // `dropPeers` reads the counters of peers
@@ -88,7 +87,7 @@ extension StoreWriter {
         }
     }
 
-    private static func days(_ days: Int) -> Int64 { Int64(days).multipliedReportingOverflow(by: 86_400_000).partialValue }
+    static func days(_ days: Int) -> Int64 { Int64(days).multipliedReportingOverflow(by: 86_400_000).partialValue }
 
     private func cleanUpFiles(_ chunk: Int) throws -> Int {
         let offers = try run("DELETE FROM offer WHERE id IN (SELECT id FROM offer WHERE ends <= ? ORDER BY ends LIMIT ?)", lived, chunk)

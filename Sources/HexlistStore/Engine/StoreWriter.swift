@@ -14,6 +14,8 @@ final class StoreWriter: StoreReader {
     private var peerDeltas: [Int64: PeerCounterIncrements] = [:]
     /// Maximum bytes of the event log. Variable for tests.
     var eventLogBytes = EventLog.bytes
+    /// Maximum bytes of the texts in the trash. Variable for tests.
+    var trashBytes = TrashedItem.maximumBytes
     /// Bytes of hexes that this transaction accepted and that may not have taken disk space yet.
     var reservedBytes: Int64 = 0
     /// Bytes of the file system to leave free, as passed with the last received batch. Also applies to batches of the search index.
@@ -24,6 +26,8 @@ final class StoreWriter: StoreReader {
     private var fault: (any Error)?
     private var preparedInserter: HexInserter?
     private var preparedNodeInserter: NodeInserter?
+    /// The change of My Hexlist that `groupMine` has begun.
+    var openMine: MyHexlistTransaction?
 
     override func counts() throws -> StoreCounts { counters.counts }
 
@@ -36,11 +40,11 @@ final class StoreWriter: StoreReader {
     }
 
     /// Calls `body` with the inserter of nodes of this connection, which is created once.
-    func insertNodes(_ body: (inout NodeInserter) throws -> Void) throws {
+    func insertNodes<Value>(_ body: (inout NodeInserter) throws -> Value) throws -> Value {
         var inserter = try preparedNodeInserter ?? NodeInserter(on: db)
         preparedNodeInserter = nil
         defer { preparedNodeInserter = inserter }
-        try body(&inserter)
+        return try body(&inserter)
     }
 
     // MARK: - One change

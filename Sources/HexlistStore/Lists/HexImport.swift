@@ -68,44 +68,46 @@ extension HexStore {
             func report(_ before: Int) {
                 if result.done / Self.hexesPerStep > before / Self.hexesPerStep { progress(result.done) }
             }
-            let siblings = try ImportSiblings(of: parent, on: writer)
-            var fresh: [Int] = []
-            for group in Self.groupsOfDescription(entries) {
-                let isOnly = group.count == 1
-                let first = try source.hex(group[group.startIndex])
-                let found = try siblings.find(
-                    first.descriptionBytes, shapes: Set(group.map { entries[$0].shape }), merging: merging && isOnly, digest)
-                guard !found.isEmpty else {
-                    fresh += group
-                    continue
-                }
-                for index in group {
-                    let before = result.done
-                    let hex = index == group[group.startIndex] ? first : try source.hex(index)
-                    if found.takesEqual(hex, digest) {
-                        result.unchanged += 1
-                    } else if let only = found.only, let merge = ImportMerge(of: hex, into: only, digest) {
-                        if merge.additions.isEmpty { result.unchanged += 1 } else { result.extended += 1 }
-                        let new = try writer.extend(only, by: merge, of: hex, at: now)
-                        result.newHexes += new.hexes
-                        result.newLinks += new.links
-                        result.respelled += merge.respellings.count
-                        result.respellings += merge.respellings.prefix(HexImport.respellingsShown - result.respellings.count)
-                    } else {
-                        fresh.append(index)
+            try writer.groupMine(at: now) {
+                let siblings = try ImportSiblings(of: parent, on: writer)
+                var fresh: [Int] = []
+                for group in Self.groupsOfDescription(entries) {
+                    let isOnly = group.count == 1
+                    let first = try source.hex(group[group.startIndex])
+                    let found = try siblings.find(
+                        first.descriptionBytes, shapes: Set(group.map { entries[$0].shape }), merging: merging && isOnly, digest)
+                    guard !found.isEmpty else {
+                        fresh += group
+                        continue
                     }
+                    for index in group {
+                        let before = result.done
+                        let hex = index == group[group.startIndex] ? first : try source.hex(index)
+                        if found.takesEqual(hex, digest) {
+                            result.unchanged += 1
+                        } else if let only = found.only, let merge = ImportMerge(of: hex, into: only, digest) {
+                            if merge.additions.isEmpty { result.unchanged += 1 } else { result.extended += 1 }
+                            let new = try writer.extend(only, by: merge, of: hex, at: now)
+                            result.newHexes += new.hexes
+                            result.newLinks += new.links
+                            result.respelled += merge.respellings.count
+                            result.respellings += merge.respellings.prefix(HexImport.respellingsShown - result.respellings.count)
+                        } else {
+                            fresh.append(index)
+                        }
+                        report(before)
+                    }
+                }
+                fresh.sort()
+                for index in parent == nil ? fresh.reversed() : fresh {
+                    let before = result.done
+                    _ = try writer.insertMine(source.hex(index), into: parent, at: now)
+                    result.added += 1
+                    let shape = entries[index].shape
+                    result.addedInside += Int(shape.hexesInside)
+                    result.addedLinks += Int(shape.links) + Int(shape.linksInside)
                     report(before)
                 }
-            }
-            fresh.sort()
-            for index in parent == nil ? fresh.reversed() : fresh {
-                let before = result.done
-                _ = try writer.insertMine(source.hex(index), into: parent, at: now)
-                result.added += 1
-                let shape = entries[index].shape
-                result.addedInside += Int(shape.hexesInside)
-                result.addedLinks += Int(shape.links) + Int(shape.linksInside)
-                report(before)
             }
             if let parent, result.added + result.extended > 0 { try writer.change { try writer.checkBounds(ofTop: parent) } }
             return result

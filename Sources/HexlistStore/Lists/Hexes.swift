@@ -5,7 +5,7 @@ public import HexlistModel
 public enum HexChange: Sendable, Equatable {
     /// Marks hexes read or unread.
     case read(Bool)
-    /// Deletes hexes from any location. A hex of My Hexlist is kept in the bin (`BinnedHex`). A hex from the inbox leaves a tombstone for
+    /// Deletes hexes from any location. A hex of My Hexlist is kept in the trash (`TrashedItem`). A hex from the inbox leaves a tombstone for
     /// 60 days, so that it is recognised as a duplicate if it is sent again. A held hex leaves none.
     case delete
     /// Moves held hexes into the inbox, in the given order, without trusting their sender. Records a `hex.received` event for each.
@@ -162,11 +162,7 @@ extension StoreWriter {
     fileprivate func apply(_ change: HexChange, to ids: [Int64], at now: Int64) throws -> Int {
         switch change {
         case .read(let isRead): try setRead(ids, isRead)
-        case .delete:
-            try self.change {
-                try bin(ids, at: now)
-                return try delete(ids, at: now)
-            }
+        case .delete: try delete(ids, at: now)
         case .accept: try accept(ids, at: now).count
         }
     }
@@ -187,11 +183,27 @@ extension StoreWriter {
     func delete(_ ids: [Int64], at now: Int64) throws -> Int {
         try change {
             let mine = try inMyHexlist(ids)
-            if !mine.isEmpty { try changeMine(at: now) { try $0.delete(mine) } }
+            if !mine.isEmpty {
+                // A hex inside another one of them is deleted together with it, so that it is restored together with it.
+                let outer = try ids.filter { try mine.contains($0) && !hasAncestor($0, in: mine) }
+                try changeMine(at: now) { try $0.delete(outer) }
+            }
             let count = try mine.count + remove(ids.filter { !mine.contains($0) }, remembers: true)
             if count > 0 { changed([.peers, .room]) }
             return count
         }
+    }
+
+    private func hasAncestor(_ id: Int64, in ids: Set<Int64>) throws -> Bool {
+        var next = id
+        for _ in 1..<ProtocolLimits.levels {
+            guard let parent = try first("SELECT parent FROM hex WHERE id = ?", next, read: { $0.optionalInt64(0) }) ?? nil else {
+                return false
+            }
+            if ids.contains(parent) { return true }
+            next = parent
+        }
+        return false
     }
 
     /// Returns those hexes that are in My Hexlist, at any level.

@@ -76,7 +76,7 @@ extension HexStore {
     ) async throws -> (ids: [Int64], hexes: Int, links: Int) {
         let rows = try await read { try $0.rowsToSave(ids) }
         return try await write(rows: rows) { writer in
-            try writer.change {
+            try writer.groupMine(at: now) {
                 var saved: (ids: [Int64], hexes: Int, links: Int) = ([], 0, 0)
                 for id in ids {
                     guard let hex = try writer.hex(id) else { throw HexlistError.noHex(id) }
@@ -206,16 +206,16 @@ extension StoreWriter {
             if let description = edit.description { content.hexDescription = content.add(description) }
             if let color = edit.color { content.hexColor = content.add(color) }
             if let tags = edit.tags { content.extra = content.addExtra(content.extra, settingTags: tags) }
-            var origins = content.links.indices.map(Int?.init)
+            let old = content.links
+            var origins = old.indices.map(Int?.init)
             if let links = edit.links {
-                let old = content.links
                 content.links = try links.map { try content.link($0, of: old) }
                 origins = links.map(\.from)
             }
             content.children = []
             content.childLinks = []
             guard content.fitsBounds else { throw HexlistError.tooLarge(content) }
-            try changeMine(at: now) { [content, origins] in try $0.edit(id, to: content, linksFrom: origins) }
+            try changeMine(at: now) { [content, origins] in try $0.edit(id, to: content, from: old, linksFrom: origins) }
             try checkBounds(ofTop: id)
         }
     }
@@ -238,11 +238,7 @@ extension StoreWriter {
                         .badRequest, "The top level of My Hexlist is always newest first.", hint: "Use `before` together with `in`.")
                 }
                 guard try self.parent(of: id) != nil else { return }
-                // The top level is ordered by id, newest first.
-                let next = try first(
-                    "SELECT id FROM hex WHERE location = 'mine' AND location <> 'inbox' AND id < ? ORDER BY id DESC LIMIT 1", id
-                ) { $0.int64(0) }
-                return try changeMine(at: now) { try $0.move(id, into: nil, before: next) }
+                return try changeMine(at: now) { try $0.moveToTop($0.node(id)) }
             }
             try checkIsMine(parent)
             var next: Int64? = parent

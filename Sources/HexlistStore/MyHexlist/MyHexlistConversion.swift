@@ -16,7 +16,9 @@ struct MyHexlistConversion {
             id INTEGER PRIMARY KEY,
             uuid BLOB NOT NULL UNIQUE CHECK (length(uuid) = 16),
             replica INTEGER NOT NULL REFERENCES replica (id),   -- writes local changes
-            clock INTEGER NOT NULL                  -- the last time of its hybrid clock
+            clock INTEGER NOT NULL,                 -- the last time of its hybrid clock
+            changes INTEGER NOT NULL DEFAULT 0,     -- the last number in mineChange
+            changeBytes INTEGER NOT NULL DEFAULT 0  -- sum of mineChange.bytes
         ) STRICT;
         -- The hexes and links of My Hexlist, also deleted ones (`ListNode`, `ListRow`). `hex` and `link` have copies of those that are shown.
         CREATE TABLE node (
@@ -29,7 +31,8 @@ struct MyHexlistConversion {
             title TEXT, titleClock INTEGER, titleBy INTEGER,    -- titleClock NULL: the version of the place
             registers BLOB,                         -- NodeRegisters
             goneClock INTEGER, goneBy INTEGER, goneWith BLOB,   -- the deletion mark
-            goneAt INTEGER,                         -- of a deleted link that still has its values: when it was deleted
+            deletedAt INTEGER,                      -- when it was deleted here; also of a deleted hex that is shown
+            lived INTEGER,                          -- deletedAt; NULL if it is not in the trash (TrashedItem)
             container BLOB,                         -- the hex in which it is shown
             state INTEGER NOT NULL,                 -- ListRow.State
             leaves INTEGER NOT NULL,                -- of a hex: number of shown links
@@ -40,7 +43,25 @@ struct MyHexlistConversion {
         CREATE INDEX nodeHexes ON node (hex) WHERE kind = 1;
         CREATE INDEX nodeWaiting ON node (parent) WHERE container IS NULL;
         CREATE INDEX nodeGoneWith ON node (goneWith) WHERE goneWith IS NOT NULL;
-        CREATE INDEX nodeGoneAt ON node (goneAt) WHERE goneAt IS NOT NULL;
+        CREATE INDEX nodeLived ON node (lived) WHERE lived IS NOT NULL;
+        CREATE INDEX nodeTrash ON node (lived) WHERE lived IS NOT NULL AND goneWith IS NULL;
+        -- The change log (MyHexlistChange).
+        CREATE TABLE mineChange (
+            number INTEGER PRIMARY KEY,             -- from list.changes
+            at INTEGER NOT NULL,
+            lived INTEGER NOT NULL,                 -- at
+            kind INTEGER NOT NULL,                  -- MyHexlistChange.Kind
+            undoneBy INTEGER,                       -- the number of the change that undid it
+            hexesAdded INTEGER NOT NULL, hexesDeleted INTEGER NOT NULL, hexesRestored INTEGER NOT NULL, hexesMoved INTEGER NOT NULL,
+            hexesChanged INTEGER NOT NULL,          -- at all levels
+            linksAdded INTEGER NOT NULL, linksDeleted INTEGER NOT NULL, linksRestored INTEGER NOT NULL, linksMoved INTEGER NOT NULL,
+            linksChanged INTEGER NOT NULL,
+            hex INTEGER,                            -- hex.id of the first hex that it changed; may be deleted
+            subject TEXT NOT NULL,                  -- of that hex
+            others INTEGER NOT NULL,                -- number of further hexes that it changed
+            bytes INTEGER NOT NULL,                 -- size of this row, as the bound of the log counts it
+            nodes BLOB                              -- ChangeRecords; NULL if they are too large
+        ) STRICT;
         """
 
     private let db: Database
@@ -92,9 +113,51 @@ struct MyHexlistConversion {
         }
         let number = Int64(bitPattern: UInt64.random(in: .min ... .max, using: &generator))
         try db.execute(sql: "INSERT INTO replica (id, number) VALUES (\(Self.replica), ?)", arguments: [number])
+        try addBin(to: list)
         try db.execute(
             sql: "INSERT INTO list (id, uuid, replica, clock) VALUES (1, ?, \(Self.replica), ?)",
             arguments: [Data(list.uuid.bytes), clock.last])
+    }
+
+    /// Adds deleted nodes for the hexes of the table `bin`, and removes the table.
+    private mutating func addBin(to list: ListNode.ID) throws {
+        let rows = try SQLStatement("SELECT hex, parent, deletedAt, lived, content FROM bin ORDER BY number", on: db)
+        let container = try SQLStatement("SELECT uuid FROM node WHERE hex = ? AND kind = 1", on: db)
+        var nodes = try NodeInserter(on: db)
+        while try rows.step() {
+            guard let tree = try? BinnedTree(jsonBytes: rows.bytes(4)) else { continue }
+            var parent = list
+            if let hex = rows.optionalInt64(1) {
+                try container.bind([hex])
+                if try container.step(), let id = container.nodeID(0) { parent = id }
+                container.reset()
+            }
+            try add(tree.content, in: parent, row: rows.int64(0), deletedAt: rows.int64(2), lived: rows.int64(3), &nodes)
+        }
+        try db.execute(sql: "DROP TABLE bin")
+    }
+
+    /// Adds the deleted nodes of a hex with everything inside.
+    private mutating func add(
+        _ content: HexContent, in parent: ListNode.ID, row: Int64, deletedAt: Int64, lived: Int64, _ nodes: inout NodeInserter
+    ) throws {
+        let time = HybridClock.time(milliseconds: deletedAt)
+        clock.observe(time)
+        let first = try SQLStatement("SELECT coalesce(max(id), 0) FROM node", on: db)
+        let last = try first.step() ? first.int64(0) : 0
+        first.reset()
+        try nodes.insert(
+            content, row: row, in: parent, at: OrderKey.first(number: deletedAt, using: &generator),
+            NodeInserter.Origin(clock: time, replica: Self.replica, now: deletedAt))
+        let marking = try SQLStatement(
+            """
+            UPDATE node SET state = 1, leaves = 0, goneClock = placeClock, goneBy = placeBy,
+                goneWith = CASE WHEN id > ?1 + 1 THEN container END, deletedAt = ?2, lived = ?3,
+                hex = CASE WHEN id = ?1 + 1 THEN hex END  -- inner hexes get new rows
+            WHERE id > ?1
+            """, on: db)
+        try marking.bind([last, deletedAt, lived])
+        try marking.run()
     }
 
     private struct Hex {

@@ -5,12 +5,16 @@ internal import HexlistModel
 /// A change of My Hexlist. It changes the nodes of the list, from which `finish` then updates the rows of the tables `hex` and `link` that
 /// show them. Hexes are named by the ids of these rows. Use it inside `StoreWriter.change`.
 struct MyHexlistTransaction {
-    private let writer: StoreWriter
-    private let list: ListRecord
-    private var nodes: ListTransaction<SQLListStorage>
+    let writer: StoreWriter
+    let list: ListRecord
+    var nodes: ListTransaction<SQLListStorage>
     private var generator = SystemRandomNumberGenerator()
     /// Hexes to which links were added without `nodes` (`NodeInserter`).
     private var extended: Set<ListNode.ID> = []
+    /// The changes of the tree that were already derived (`derive`).
+    private var derived = ListTransaction<SQLListStorage>.TreeChanges()
+    /// The changes so far, for the change log.
+    var draft: MyHexlistChangeDraft
     /// Milliseconds since 1970.
     private let now: Int64
 
@@ -19,10 +23,10 @@ struct MyHexlistTransaction {
         self.writer = writer
         self.now = now
         list = try ListRecord(on: writer)
+        let storage = try SQLListStorage(list: list.id, on: writer, at: now)
+        draft = MyHexlistChangeDraft(storage)
         nodes = ListTransaction(
-            storage: try SQLListStorage(list: list.id, on: writer), replica: list.replica, clock: HybridClock(last: list.clock),
-            digest: nil,
-            now: now)
+            storage: storage, replica: list.replica, clock: HybridClock(last: list.clock), digest: nil, now: now)
     }
 
     // MARK: - Adding
@@ -33,7 +37,10 @@ struct MyHexlistTransaction {
         let container = try parent.map { try node($0) } ?? list.id
         let key = try nodes.keys(at: parent == nil ? .first : .last, in: container, isNewestFirst: parent == nil, using: &generator)
         let origin = origin()
-        try writer.insertNodes { try $0.insert(content, row: row, in: container, at: key[0], origin) }
+        let id = try writer.insertNodes { try $0.insert(content, row: row, in: container, at: key[0], origin) }
+        draft.addTree(
+            id, in: container, ListVersion(clock: origin.clock, replica: list.replica), hexesInside: content.children.count,
+            links: content.allLinkCount)
     }
 
     /// Adds links at the end of a hex.
@@ -50,6 +57,7 @@ struct MyHexlistTransaction {
             try nodes.storage.update(hex, container: row.container, state: row.state, leaves: row.leaves + links.count)
         }
         extended.insert(hex)
+        draft.addLinks(links.count, to: hex, ListVersion(clock: origin.clock, replica: list.replica))
     }
 
     private mutating func origin() -> NodeInserter.Origin {
@@ -61,62 +69,92 @@ struct MyHexlistTransaction {
     /// Replaces the values and links of a hex.
     /// - Parameters:
     ///   - content: the new values of the hex, and its new links.
-    ///   - origins: for each of these links its present position; `nil` for a new link. Links whose position is missing are deleted.
-    mutating func edit(_ hex: Int64, to content: HexContent, linksFrom origins: [Int?]) throws {
+    ///   - old: its present links, with texts in the same arena. Only nodes of links that differ are read, because a hex may have 5 000.
+    ///   - origins: for each of the new links its present position; `nil` for a new link. Links whose position is missing are deleted.
+    mutating func edit(_ hex: Int64, to content: HexContent, from old: [LinkContent], linksFrom origins: [Int?]) throws {
         let id = try node(hex)
         guard let node = try nodes.storage.row(id)?.node else { throw HexlistError.noHex(hex) }
         try setTitle(of: node, to: content.bytes(content.hexDescription))
         try set([NodeRegisters.color: UTF8Text(utf8: content.bytes(content.hexColor))], of: node)
         try setExtra(of: node, to: content.bytes(content.extra))
-        let old = try links(of: id)
+        let present = PresentLinks(ids: try links(of: id), links: old, content: content)
+        guard present.ids.count == old.count else {
+            throw HexlistError(.storeUnusable, "The links of hex \(hex) are not those of its node.")
+        }
         let kept = Set(origins.compactMap(\.self))
-        for (position, link) in old.enumerated() where !kept.contains(position) { try nodes.delete(link.node.id) }
+        for (position, link) in present.ids.enumerated() where !kept.contains(position) { try nodes.delete(link) }
 
         var used: Set<Int> = []
         let origins = origins.map { $0.flatMap { used.insert($0).inserted ? $0 : nil } }  // a second copy is a new link
         let fixed = Self.longestAscending(
-            zip(origins, content.links).map { origin, link in origin.flatMap { old[$0].node.isSame(link, of: content) ? $0 : nil } })
+            zip(origins, content.links).map { origin, link in origin.flatMap { present.isSame($0, link) ? $0 : nil } })
         var previous: ListPosition = .first
         var index = 0
         while index < content.links.count {
             if fixed.contains(index), let origin = origins[index] {
-                try change(old[origin].node, to: content.links[index], of: content)
-                previous = .after(old[origin].node.id)
+                try change(origin, of: present, to: content.links[index])
+                previous = .after(present.ids[origin])
                 index += 1
                 continue
             }
             let end = content.links.indices[index...].firstIndex { fixed.contains($0) } ?? content.links.count
-            try place(index..<end, origins, old, content, in: id, at: end == content.links.count ? .last : previous)
+            try place(index..<end, origins, present, in: id, at: end == content.links.count ? .last : previous)
             index = end
+        }
+    }
+
+    /// The links of a hex before an edit.
+    private struct PresentLinks {
+        var ids: [ListNode.ID]
+        var links: [LinkContent]
+        /// The new content. It has the texts of these links too.
+        var content: HexContent
+
+        /// Whether the URL and service of a link stay the same. Otherwise it is another link.
+        func isSame(_ position: Int, _ link: LinkContent) -> Bool {
+            isEqual(links[position].url, link.url) && isEqual(links[position].service, link.service)
+        }
+
+        func isEqual(_ left: TextSlice, _ right: TextSlice) -> Bool {
+            left == right || content.withBytes(of: left) { left in content.withBytes(of: right) { left.elementsEqual($0) } }
         }
     }
 
     /// Places new and moved links, and links with a new URL, one after the other.
     private mutating func place(
-        _ range: Range<Int>, _ origins: [Int?], _ old: [ListRow], _ content: HexContent, in hex: ListNode.ID, at position: ListPosition
+        _ range: Range<Int>, _ origins: [Int?], _ present: PresentLinks, in hex: ListNode.ID, at position: ListPosition
     ) throws {
+        let content = present.content
         let keys = try nodes.keys(count: range.count, at: position, in: hex, using: &generator)
         var new: (links: [LinkContent], keys: [OrderKey]) = ([], [])
         for (index, key) in zip(range, keys) {
             let link = content.links[index]
-            guard let node = origins[index].map({ old[$0].node }) else {
+            guard let origin = origins[index] else {
                 new.links.append(link)
                 new.keys.append(key)
                 continue
             }
-            var id = node.id
-            if !node.isSame(link, of: content) {
+            if present.isSame(origin, link) {
+                try change(origin, of: present, to: link)
+                try nodes.move(present.ids[origin], to: hex, key: key)
+            } else {
                 let (url, service) = (UTF8Text(utf8: content.bytes(link.url)), UTF8Text(utf8: content.bytes(link.service)))
-                id = try nodes.setURL(of: id, to: url, service: service, using: &generator) ?? id
+                let id = try nodes.setURL(of: present.ids[origin], to: url, service: service, using: &generator)
+                guard let id, let node = try nodes.storage.row(id)?.node else { continue }
+                try setTitle(of: node, to: content.bytes(link.linkDescription))
+                try setExtra(of: node, to: content.bytes(link.extra))
+                try nodes.move(id, to: hex, key: key)
             }
-            if let node = try nodes.storage.row(id)?.node { try change(node, to: link, of: content) }
-            try nodes.move(id, to: hex, key: key)
         }
         try insert(new.links, of: content, in: hex, at: new.keys)
     }
 
     /// Writes the values of a link that differ.
-    private mutating func change(_ node: ListNode, to link: LinkContent, of content: HexContent) throws {
+    private mutating func change(_ origin: Int, of present: PresentLinks, to link: LinkContent) throws {
+        let (id, old, content) = (present.ids[origin], present.links[origin], present.content)
+        guard !present.isEqual(old.linkDescription, link.linkDescription) || !present.isEqual(old.extra, link.extra),
+            let node = try nodes.storage.row(id)?.node
+        else { return }
         try setTitle(of: node, to: content.bytes(link.linkDescription))
         try setExtra(of: node, to: content.bytes(link.extra))
     }
@@ -126,7 +164,8 @@ struct MyHexlistTransaction {
     mutating func setDescription(ofLinks positions: [Int], in hex: Int64, to description: String) throws {
         let links = try links(of: node(hex))
         for position in positions where links.indices.contains(position) {
-            try setTitle(of: links[position].node, to: Array(description.utf8))
+            guard let node = try nodes.storage.row(links[position])?.node else { continue }
+            try setTitle(of: node, to: Array(description.utf8))
         }
     }
 
@@ -159,41 +198,83 @@ struct MyHexlistTransaction {
         try nodes.move(node(hex), to: container, key: key[0])
     }
 
-    /// Deletes hexes with everything inside.
-    mutating func delete(_ hexes: Set<Int64>) throws { for hex in hexes { try nodes.delete(node(hex)) } }
+    /// Moves a hex to the top level, which is ordered by id, newest first.
+    mutating func moveToTop(_ id: ListNode.ID) throws {
+        let row = try writer.first("SELECT hex FROM node WHERE uuid = ?", id.uuid) { $0.optionalInt64(0) } ?? nil
+        let next = try row.flatMap { row in
+            try writer.first(
+                "SELECT id FROM hex WHERE location = 'mine' AND location <> 'inbox' AND id < ? ORDER BY id DESC LIMIT 1", row
+            ) { $0.int64(0) }
+        }
+        let position = try next.map { ListPosition.before(try node($0)) } ?? (row == nil ? .first : .last)
+        let key = try nodes.keys(at: position, in: list.id, isNewestFirst: true, using: &generator)
+        try nodes.move(id, to: list.id, key: key[0])
+    }
 
-    /// Removes the values of links that were deleted.
+    /// Deletes hexes with everything inside.
+    mutating func delete(_ hexes: [Int64]) throws {
+        for hex in hexes {
+            try countInside(hex)
+            try nodes.delete(node(hex))
+            draft.add(nodes.takeChanges())  // bounds the memory: the changes have all values of the deleted links
+        }
+    }
+
+    /// Counts what is inside a hex as deleted. Nodes inside that were restored with a hex may have the right deletion mark already, so that
+    /// no change of them is recorded.
+    mutating func countInside(_ hex: Int64) throws {
+        let inside = try writer.first("SELECT hexesInside, linkCount + linksInside FROM hex WHERE id = ?", hex) { ($0.int(0), $0.int(1)) }
+        if let inside { draft.countDeleted(hexes: inside.0, links: inside.1) }
+    }
+
+    /// Takes links and hexes out of the trash, and removes the values of the links.
     /// - Parameters:
     ///   - time: the latest time of deletion, by `StoreOpenTimeClock`.
-    ///   - limit: maximum number of links.
-    /// - Returns: their number.
-    mutating func purge(deletedUntil time: Int64, limit: Int) throws -> Int {
-        let links = try writer.all("SELECT uuid FROM node WHERE goneAt <= ? ORDER BY goneAt LIMIT ?", time, limit) { $0.nodeID(0) }
-        for link in links.compactMap(\.self) {
-            try nodes.purge(link)
-            try writer.run("UPDATE node SET goneAt = NULL WHERE uuid = ?", link.uuid)
+    ///   - limit: maximum number of links and hexes.
+    /// - Returns: their numbers.
+    mutating func purge(deletedUntil time: Int64, limit: Int) throws -> (hexes: Int, links: Int) {
+        let due = try writer.all("SELECT uuid FROM node WHERE lived <= ? ORDER BY lived LIMIT ?", time, limit) { $0.nodeID(0) }
+        var count = (hexes: 0, links: 0)
+        for id in due.compactMap(\.self) {
+            try nodes.purge(id)
+            try writer.run("UPDATE node SET lived = NULL WHERE uuid = ?", id.uuid)
+            if id.kind == .hex { count.hexes += 1 } else { count.links += 1 }
         }
-        return links.count
+        return count
     }
 
     // MARK: - Finishing
 
-    /// Derives the tree of the nodes and updates the rows that show it.
-    fileprivate mutating func finish() throws {
-        var tree = try nodes.deriveTree()
-        tree.contents.formUnion(extended)
-        if nodes.clock.last != list.clock { try writer.run("UPDATE list SET clock = ? WHERE id = 1", nodes.clock.last) }
-        try writer.project(tree, nodes.storage)
+    /// Derives the tree of the nodes, so that the following changes read it.
+    mutating func derive() throws {
+        draft.add(nodes.takeChanges())
+        let tree = try nodes.deriveTree()
+        derived.hexes.formUnion(tree.hexes)
+        derived.contents.formUnion(tree.contents)
     }
 
-    private func node(_ hex: Int64) throws -> ListNode.ID {
-        let found = try writer.first("SELECT uuid FROM node WHERE kind = 1 AND hex = ?", hex) { $0.nodeID(0) }
-        guard let id = found ?? nil else { throw HexlistError.noHex(hex) }
+    /// Derives the tree of the nodes, updates the rows that show it, and adds the changes to the log.
+    fileprivate mutating func finish(_ kind: MyHexlistChange.Kind) throws {
+        try derive()
+        derived.contents.formUnion(extended)
+        if nodes.clock.last != list.clock { try writer.run("UPDATE list SET clock = ? WHERE id = 1", nodes.clock.last) }
+        try writer.project(derived, nodes.storage)
+        if !draft.isEmpty { try writer.log(draft, kind, number: list.changes + 1, at: now) }
+    }
+
+    /// The hexes whose rows change.
+    var changedHexes: Set<ListNode.ID> { derived.hexes.union(derived.contents) }
+
+    func node(_ hex: Int64) throws -> ListNode.ID {
+        guard let id = try writer.node(ofHex: hex) else { throw HexlistError.noHex(hex) }
         return id
     }
 
-    private func links(of hex: ListNode.ID) throws -> [ListRow] {
-        try nodes.storage.contents(of: hex).filter { $0.node.id.kind == .link }
+    /// Returns the shown links of a hex, in order.
+    private func links(of hex: ListNode.ID) throws -> [ListNode.ID] {
+        try writer.all("SELECT uuid FROM node WHERE container = ? AND kind = 2 AND state <> 1 ORDER BY orderKey, uuid", hex.uuid) {
+            $0.nodeID(0)
+        }.compactMap(\.self)
     }
 
     /// Returns the indices of a longest ascending subsequence, without `nil`s.
@@ -220,14 +301,6 @@ struct MyHexlistTransaction {
     }
 }
 
-extension ListNode {
-    /// Whether URL and service of a link are the same. Otherwise it is another link.
-    fileprivate func isSame(_ link: LinkContent, of content: HexContent) -> Bool {
-        content.withBytes(of: link.url) { $0.elementsEqual(url.bytes) }
-            && content.withBytes(of: link.service) { $0.elementsEqual(service.bytes) }
-    }
-}
-
 extension HexStore {
     /// Gives the list of My Hexlist a new replica number. Required before changes if another copy of the store may be in use, so that no two
     /// copies write different values with one version.
@@ -242,13 +315,38 @@ extension StoreWriter {
         }
     }
 
-    /// Changes My Hexlist: first its nodes, in `body`, then the rows that show them.
-    /// - Parameter now: milliseconds since 1970.
-    func changeMine<Value>(at now: Int64, _ body: (inout MyHexlistTransaction) throws -> Value) throws -> Value {
+    /// Changes My Hexlist: first its nodes, in `body`, then the rows that show them. Inside `groupMine`, the rows are updated at its end.
+    /// - Parameters:
+    ///   - now: milliseconds since 1970.
+    ///   - kind: the kind of the change in the log.
+    @discardableResult
+    func changeMine<Value>(
+        at now: Int64, as kind: MyHexlistChange.Kind = .user, _ body: (inout MyHexlistTransaction) throws -> Value
+    ) throws -> Value {
         try change {
+            if var open = openMine {
+                openMine = nil
+                defer { openMine = open }
+                return try body(&open)
+            }
             var transaction = try MyHexlistTransaction(on: self, at: now)
             let value = try body(&transaction)
-            try transaction.finish()
+            try transaction.finish(kind)
+            return value
+        }
+    }
+
+    /// Makes all changes of My Hexlist in `body` one change of the log, and updates the rows only once. New hexes have their rows at once.
+    /// - Parameter now: milliseconds since 1970.
+    func groupMine<Value>(at now: Int64, _ body: () throws -> Value) throws -> Value {
+        try change {
+            guard openMine == nil else { return try body() }
+            openMine = try MyHexlistTransaction(on: self, at: now)
+            defer { openMine = nil }
+            let value = try body()
+            var transaction = openMine
+            openMine = nil
+            try transaction?.finish(.user)
             return value
         }
     }

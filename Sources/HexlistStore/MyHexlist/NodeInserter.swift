@@ -49,9 +49,11 @@ struct NodeInserter {
     ///   - row: the id of its row in the table `hex`. The ids of its inner hexes follow, in the order of `content.children`.
     ///   - container: the hex in which it is, or the list's id.
     ///   - key: its position there.
+    /// - Returns: the id of its node.
+    @discardableResult
     mutating func insert(
         _ content: HexContent, row: Int64, in container: ListNode.ID, at key: OrderKey, _ origin: Origin
-    ) throws {
+    ) throws -> ListNode.ID {
         let base = OrderKey.first(number: origin.now, using: &generator)
         func keys(_ links: Int, _ children: Range<Int>) -> [OrderKey] { base.run(count: max(1, links + children.count)) ?? [] }
         let top = ids.next(.hex, time: origin.now, using: &generator)
@@ -62,7 +64,7 @@ struct NodeInserter {
             Self.registers(content, color: content.hexColor, content.senderUUID, content.senderName, content.extra, origin),
             links: content.links.count, row: row, origin)
         try insert(content.links[...], of: content, in: top, at: topKeys[...], origin)
-        guard !content.children.isEmpty else { return }
+        guard !content.children.isEmpty else { return top }
         var (hexes, positions) = ([ListNode.ID](), [OrderKey?](repeating: nil, count: content.children.count))
         for (key, child) in zip(topKeys.dropFirst(content.links.count), inside) { positions[child] = key }
         for (index, child) in content.children.enumerated() {
@@ -77,6 +79,7 @@ struct NodeInserter {
                 links: links.count, row: row + 1 + Int64(index), origin)
             try insert(links, of: content, in: id, at: childKeys[...], origin)
         }
+        return top
     }
 
     /// Inserts links.

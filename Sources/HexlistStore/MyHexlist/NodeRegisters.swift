@@ -16,6 +16,11 @@ enum NodeRegisters {
     /// Whether a register is one of those into which `values(ofExtra:)` splits unknown members.
     static func isExtra(_ name: UTF8Text) -> Bool { name == extra || name == note || name.bytes.starts(with: tagPrefix) }
 
+    /// The tag of a register; `nil` for other registers.
+    static func tag(_ name: UTF8Text) -> String? {
+        name.bytes.starts(with: tagPrefix) ? String(decoding: name.bytes.dropFirst(tagPrefix.count), as: UTF8.self) : nil
+    }
+
     // MARK: - Unknown members
 
     /// Maximum number of tags that are registers of their own. Leaves room for other registers below `ListLimits.registers`.
@@ -85,12 +90,19 @@ enum NodeRegisters {
         for register in registers {
             bytes.append(UInt8(clamping: register.name.count))
             bytes += register.name.bytes.prefix(255)
-            append(UInt64(bitPattern: register.clock), 8, to: &bytes)
-            append(UInt64(bitPattern: register.replica), 4, to: &bytes)
-            append(UInt64(register.value.count), 4, to: &bytes)
+            BigEndian.append(UInt64(bitPattern: register.clock), 8, to: &bytes)
+            BigEndian.append(UInt64(bitPattern: register.replica), 4, to: &bytes)
+            BigEndian.append(UInt64(register.value.count), 4, to: &bytes)
             bytes += register.value.bytes
         }
         return bytes.isEmpty ? nil : bytes
+    }
+
+    /// Returns the values of the registers.
+    static func values(_ bytes: [UInt8]) -> [UTF8Text: UTF8Text] {
+        var values: [UTF8Text: UTF8Text] = [:]
+        decode(bytes) { name, _, _, value in values[name] = value }
+        return values
     }
 
     /// Calls `body` with each register. Stops at the first one that is incomplete, in a damaged file.
@@ -99,20 +111,12 @@ enum NodeRegisters {
         while let length = rest.popFirst().map(Int.init), rest.count >= length + 16 {
             let name = UTF8Text(utf8: Array(rest.prefix(length)))
             rest = rest.dropFirst(length)
-            let (clock, replica, count) = (number(8, of: &rest), number(4, of: &rest), Int(number(4, of: &rest)))
+            let (clock, replica, count) = (
+                BigEndian.number(8, of: &rest), BigEndian.number(4, of: &rest), Int(BigEndian.number(4, of: &rest))
+            )
             guard rest.count >= count else { return }
             body(name, clock, replica, UTF8Text(utf8: Array(rest.prefix(count))))
             rest = rest.dropFirst(count)
         }
-    }
-
-    private static func append(_ number: UInt64, _ count: Int, to bytes: inout [UInt8]) {
-        for shift in stride(from: 8 * (count - 1), through: 0, by: -8) { bytes.append(UInt8(truncatingIfNeeded: number >> UInt64(shift))) }
-    }
-
-    private static func number(_ count: Int, of bytes: inout ArraySlice<UInt8>) -> Int64 {
-        let value = bytes.prefix(count).reduce(0) { $0 << 8 | UInt64($1) }
-        bytes = bytes.dropFirst(count)
-        return Int64(bitPattern: value)
     }
 }

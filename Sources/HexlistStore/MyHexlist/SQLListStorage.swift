@@ -10,21 +10,27 @@ struct ListRecord: Sendable {
     var replicaRow: Int64
     /// The greatest time of the hybrid clock that was written or received.
     var clock: Int64
+    /// The last number in the change log.
+    var changes: Int64
 
     init(on reader: StoreReader) throws {
         let found = try reader.first(
-            "SELECT list.uuid, replica.number, replica.id, list.clock FROM list JOIN replica ON replica.id = list.replica WHERE list.id = 1"
+            """
+            SELECT list.uuid, replica.number, replica.id, list.clock, list.changes
+            FROM list JOIN replica ON replica.id = list.replica WHERE list.id = 1
+            """
         ) { row -> ListRecord? in
             guard let id = row.nodeID(0) else { return nil }
             return ListRecord(
-                id: id, replica: ReplicaNumber(UInt64(bitPattern: row.int64(1))), replicaRow: row.int64(2), clock: row.int64(3))
+                id: id, replica: ReplicaNumber(UInt64(bitPattern: row.int64(1))), replicaRow: row.int64(2), clock: row.int64(3),
+                changes: row.int64(4))
         }
         guard let record = found ?? nil else { throw HexlistError(.storeUnusable, "The store has no list for My Hexlist.") }
         self = record
     }
 
-    private init(id: ListNode.ID, replica: ReplicaNumber, replicaRow: Int64, clock: Int64) {
-        (self.id, self.replica, self.replicaRow, self.clock) = (id, replica, replicaRow, clock)
+    private init(id: ListNode.ID, replica: ReplicaNumber, replicaRow: Int64, clock: Int64, changes: Int64) {
+        (self.id, self.replica, self.replicaRow, self.clock, self.changes) = (id, replica, replicaRow, clock, changes)
     }
 }
 
@@ -32,12 +38,16 @@ struct ListRecord: Sendable {
 struct SQLListStorage: ListStorage {
     let list: ListNode.ID
     private let reader: StoreReader
-    private let numbers: [Int64: ReplicaNumber]
-    private let replicaRows: [ReplicaNumber: Int64]
+    /// The numbers of the replicas by their rows, and the reverse.
+    let numbers: [Int64: ReplicaNumber]
+    let replicaRows: [ReplicaNumber: Int64]
+    /// Milliseconds since 1970: the time of deletion of nodes that a transaction deletes.
+    private let now: Int64
 
-    init(list: ListNode.ID, on reader: StoreReader) throws {
+    init(list: ListNode.ID, on reader: StoreReader, at now: Int64 = 0) throws {
         self.list = list
         self.reader = reader
+        self.now = now
         let rows = try reader.all("SELECT id, number FROM replica") { ($0.int64(0), ReplicaNumber(UInt64(bitPattern: $0.int64(1)))) }
         numbers = Dictionary(rows) { first, _ in first }
         replicaRows = Dictionary(rows.map { ($1, $0) }) { first, _ in first }
@@ -163,9 +173,11 @@ struct SQLListStorage: ListStorage {
     mutating func update(_ id: ListNode.ID, container: ListNode.ID?, state: ListRow.State, leaves: Int) throws {
         try run(
             """
-            UPDATE node SET container = ?1, state = ?2, leaves = ?3, goneAt = CASE WHEN ?2 = 1 AND kind = 2 THEN coalesce(goneAt, ?4) END
-            WHERE uuid = ?5
-            """, container?.uuid, state.rawValue, leaves, reader.lived, id.uuid)
+            UPDATE node SET container = ?1, state = ?2, leaves = ?3,
+                deletedAt = CASE WHEN ?2 <> 0 THEN CASE WHEN state <> 0 THEN deletedAt ELSE ?5 END END,
+                lived = CASE WHEN ?2 <> 0 THEN CASE WHEN state <> 0 THEN lived ELSE ?4 END END
+            WHERE uuid = ?6
+            """, container?.uuid, state.rawValue, leaves, reader.lived, now, id.uuid)
     }
 
     private func replicaRow(_ version: ListVersion) -> Int64 { replicaRows[version.replica] ?? 0 }

@@ -10,9 +10,8 @@ extension StoreWriter {
         var node: ListRow
         /// The id of its row.
         var row: Int64
-        /// The hex in which the row is, and its size at all levels.
+        /// The hex in which the row is.
         var parent: Int64?
-        var (hexes, links): (Int64, Int64)
     }
 
     /// Updates the rows of the hexes that a transaction changed. Call inside `change`.
@@ -21,18 +20,33 @@ extension StoreWriter {
         let gone = changed.filter { $0.node.state == .deleted }.map(\.row)
         let shown = changed.filter { $0.node.state != .deleted }
         try move(shown, storage, removing: gone)
-        for hex in shown { try show(hex, isExtended: tree.contents.contains(hex.node.node.id), storage) }
+        for hex in shown { try show(hex, isExtended: tree.contents.contains(hex.node.node.id)) }
     }
 
+    /// Inserts a row for a hex that is shown but has none, because it was deleted: at the top level, without values and links.
     /// - Returns: `nil` if the hex has no row: it is deleted, or the root.
     private func changedHex(_ id: ListNode.ID, _ storage: SQLListStorage) throws -> ChangedHex? {
-        guard let node = try storage.row(id) else { return nil }
-        return try first(
-            """
-            SELECT hex.id, hex.parent, hex.hexesInside + 1, hex.linksInside + hex.linkCount
-            FROM node JOIN hex ON hex.id = node.hex WHERE node.uuid = ? AND node.kind = 1
-            """, id.uuid
-        ) { ChangedHex(node: node, row: $0.int64(0), parent: $0.optionalInt64(1), hexes: $0.int64(2), links: $0.int64(3)) }
+        guard let node = try storage.row(id), id.kind == .hex, id != storage.list else { return nil }
+        let found = try first(
+            "SELECT hex.id, hex.parent FROM node JOIN hex ON hex.id = node.hex WHERE node.uuid = ? AND node.kind = 1", id.uuid
+        ) { ChangedHex(node: node, row: $0.int64(0), parent: $0.optionalInt64(1)) }
+        if let found { return found }
+        guard node.state != .deleted else { return nil }
+        return ChangedHex(node: node, row: try insertRow(of: id), parent: nil)
+    }
+
+    /// Inserts an empty row at the top level for a hex. A hex that had a row before gets its id again.
+    private func insertRow(of id: ListNode.ID) throws -> Int64 {
+        let row = try rowID(of: id) ?? counters.nextHex
+        _ = try inserter().insert(
+            HexContent(), HexInserter.Row(id: row, location: .mine, unread: false, byteCount: 0, receivedAt: id.time))
+        counters.mine &+= 1
+        if row == counters.nextHex {
+            counters.nextHex &+= 1
+            try run("UPDATE node SET hex = ? WHERE uuid = ?", row, id.uuid)
+        }
+        try reindex([row])
+        return row
     }
 
     // MARK: - Places
@@ -96,8 +110,8 @@ extension StoreWriter {
 
     /// Writes the values of a hex into its row, and its links.
     /// - Parameter isExtended: whether its links changed.
-    private func show(_ hex: ChangedHex, isExtended: Bool, _ storage: SQLListStorage) throws {
-        let content = try content(of: hex.node, storage)
+    private func show(_ hex: ChangedHex, isExtended: Bool) throws {
+        let content = try content(of: hex.node)
         let texts = [content.hexDescription, content.hexColor, content.senderUUID, content.senderName, content.extra].map(content.bytes)
         let present = try first("SELECT description, color, senderUUID, senderName, extra FROM hex WHERE id = ?", hex.row) { row in
             (0..<5).map { row.bytes($0) }
@@ -125,7 +139,7 @@ extension StoreWriter {
 
 extension StoreReader {
     /// Returns the content of a hex without its inner hexes, from its nodes.
-    func content(of hex: ListRow, _ storage: SQLListStorage) throws -> HexContent {
+    func content(of hex: ListRow) throws -> HexContent {
         var content = HexContent()
         func register(_ name: UTF8Text) -> [UInt8] { hex.node.registers[name]?.value.bytes ?? [] }
         content.hexDescription = content.add(bytes: hex.node.title?.value.bytes ?? [])
@@ -133,12 +147,19 @@ extension StoreReader {
         content.senderUUID = content.add(bytes: register(NodeRegisters.sender))
         content.senderName = content.add(bytes: register(NodeRegisters.senderName))
         content.extra = content.add(bytes: NodeRegisters.extra(of: hex.node.registers.mapValues(\.value)))
-        content.links = try storage.contents(of: hex.node.id).filter { $0.node.id.kind == .link }.map { row in
-            let node = row.node
-            return LinkContent(
-                url: content.add(bytes: node.url.bytes), linkDescription: content.add(bytes: node.title?.value.bytes ?? []),
-                service: content.add(bytes: node.service.bytes),
-                extra: content.add(bytes: NodeRegisters.extra(of: node.registers.mapValues(\.value))))
+        // Without `ListRow`s, because a hex may have 5 000 links and is read after each change of one of them.
+        let links = try SQLStatement(
+            """
+            SELECT url, title, service, registers FROM node WHERE container = ? AND kind = 2 AND state <> 1 ORDER BY orderKey, uuid
+            """, on: db)
+        defer { links.reset() }
+        try links.bind([hex.node.id.uuid])
+        while try links.step() {
+            let extra = links.isNull(3) ? [] : NodeRegisters.extra(of: NodeRegisters.values(links.bytes(3)))
+            content.links.append(
+                LinkContent(
+                    url: content.add(bytes: links.bytes(0)), linkDescription: content.add(bytes: links.bytes(1)),
+                    service: content.add(bytes: links.bytes(2)), extra: content.add(bytes: extra)))
         }
         return content
     }

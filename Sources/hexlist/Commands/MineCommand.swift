@@ -40,6 +40,7 @@ struct MineCommand: AsyncParsableCommand {
         subcommands: [
             MineListCommand.self, MineAddCommand.self, MineEditCommand.self, MineTagCommand.self, MineMoveCommand.self,
             MineCheckCommand.self, MineRemoveCommand.self, MineRestoreCommand.self, MineBinCommand.self,
+            MineLogCommand.self, MineUndoCommand.self, MineTrashCommand.self,
         ], defaultSubcommand: MineListCommand.self)
 }
 
@@ -59,7 +60,7 @@ struct MineListCommand: AsyncParsableCommand {
     var hex: String?
 
     /// The names of the subcommands of `mine`, used to suggest one for a typo.
-    private static let subcommands = ["list", "add", "edit", "tag", "move", "check", "rm", "restore", "bin"]
+    private static let subcommands = ["list", "add", "edit", "tag", "move", "check", "rm", "restore", "bin", "log", "undo", "trash"]
 
     func validate() throws {
         if let hex, HexID(argument: hex) == nil {
@@ -374,7 +375,7 @@ struct MineRemoveCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "rm", abstract: "Delete hexes of My Hexlist, with everything inside.",
         discussion: """
-            It asks first if there are hexes inside; on a terminal also from 20 links on. `hexlist mine restore` brings them back, for 30 \
+            It asks first if there are hexes inside; on a terminal also from 20 links on. `hexlist mine restore` brings them back, for 60 \
             days.
             """)
 
@@ -416,8 +417,8 @@ struct MineRestoreCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "restore", abstract: "Bring back deleted hexes of My Hexlist, with everything inside.",
         discussion: """
-            `hexlist mine bin` lists them. A hex goes back into the hex that it was in, at the end, or to the top level if that is gone. It \
-            gets a new number.
+            `hexlist mine bin` lists them. A hex goes back to its place and has its number again; if the hex that it was in is gone, it goes \
+            to the top level. `hexlist mine trash` restores single links too.
             """)
 
     @OptionGroup var common: CommonOptions
@@ -433,7 +434,7 @@ struct MineRestoreCommand: AsyncParsableCommand {
                 if output.json {
                     try output.object(hex)
                 } else {
-                    try output.wrapped("Hex \(id.value) is back, as hex \(hex.id)\(hex.parent.map { " in hex \($0)" } ?? "").")
+                    try output.wrapped("Hex \(hex.id) is back\(hex.parent.map { " in hex \($0)" } ?? "").")
                 }
                 try output.flush()
             }
@@ -444,7 +445,10 @@ struct MineRestoreCommand: AsyncParsableCommand {
 struct MineBinCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "bin", abstract: "List deleted hexes of My Hexlist, newest first.",
-        discussion: "They can be restored for 30 days, unless more than 64 MiB were deleted since. --empty removes all of them at once.")
+        discussion: """
+            They can be restored for 60 days, unless more than 64 MiB were deleted since. `hexlist mine trash` lists deleted links too. \
+            --empty removes all deleted hexes and links at once, and clears the change log.
+            """)
 
     @OptionGroup var common: CommonOptions
 
@@ -475,12 +479,7 @@ struct MineBinCommand: AsyncParsableCommand {
     }
 
     private func emptyBin(_ client: HexlistClient, _ output: Output) async throws {
-        if !yes {
-            try Confirmation(
-                deed: "removes all deleted hexes for good", question: "Remove all deleted hexes? This cannot be undone.",
-                line: "hexlist mine bin --empty --yes"
-            ).ask()
-        }
+        if !yes { try MineHistoryText.emptying("hexlist mine bin --empty --yes").ask() }
         let changed = try await client.emptyBin()
         if output.json {
             try output.object(changed)

@@ -107,6 +107,20 @@ extension CompletionKind {
         try await client.binnedHexes(limit: Candidates.limit).items.map { Candidate(word: String($0.id), about: $0.subject) }
     }
 
+    /// Completes the newest changes of My Hexlist that can be undone.
+    static let mineChanges = completion { client, _, _ in
+        try await client.mineLog(limit: Candidates.limit).items.filter(\.undoable).map {
+            Candidate(word: String($0.number), about: MineHistoryText.change($0))
+        }
+    }
+
+    /// Completes the newest items of the trash.
+    static let trashed = completion { client, _, _ in
+        try await client.mineTrash(limit: Candidates.limit).items.map {
+            Candidate(word: String($0.number), about: MineHistoryText.title($0))
+        }
+    }
+
     private static func peers(_ client: HexlistClient) async throws -> [Candidate] {
         try await client.peers(all: true).compactMap { Candidate($0) }
     }

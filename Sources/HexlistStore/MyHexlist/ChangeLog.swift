@@ -1,0 +1,341 @@
+internal import GRDB
+internal import HexlistLists
+internal import HexlistModel
+
+/// A change of My Hexlist in the change log: everything that one request changed.
+///
+/// The log is bounded by `days`, `maximumRows` and `maximumBytes`; the oldest changes are removed first.
+public struct MyHexlistChange: Sendable, Equatable {
+    /// Numbers of changed hexes or links, at all levels.
+    public struct Counts: Sendable, Equatable {
+        public var added = 0
+        public var deleted = 0
+        public var restored = 0
+        public var moved = 0
+        public var changed = 0
+
+        public init() {}
+
+        var isEmpty: Bool { self == Counts() }
+    }
+
+    public enum Kind: Int, Sendable, Equatable {
+        /// A change that the user requested.
+        case user = 0
+        /// Titles of pages that the daemon read. Not listed.
+        case titles = 1
+        case undo = 2
+    }
+
+    /// The number by which users refer to it. Numbers ascend; some are missing.
+    public var number: Int64
+    /// Milliseconds since 1970.
+    public var at: Int64
+    public var kind = Kind.user
+    public var hexes = Counts()
+    public var links = Counts()
+    /// The first hex that changed, or whose links changed. It may be deleted. `nil` if it never had a number on this machine.
+    public var hex: Int64?
+    /// The subject of that hex (`HexSubject`) after the change.
+    public var subject = ""
+    /// Number of further hexes that changed, without those inside added or deleted hexes.
+    public var others = 0
+    /// The change that undid this one.
+    public var undoneBy: Int64?
+    /// Whether the change is stored with the values that an undo needs. `false` for a change with more than `maximumNodeBytes` of them.
+    public var isUndoable = true
+    /// The first values that changed.
+    public var values: [Value] = []
+
+    /// One value that a change wrote.
+    public struct Value: Sendable, Equatable {
+        /// The URL of the link; `nil` for a hex.
+        public var link: String?
+        public var name: String
+        /// The texts before and after, shortened.
+        public var before: String
+        public var after: String
+    }
+
+    public static let days = 30
+    static let maximumRows = 20_000
+    static let maximumBytes = 16 << 20
+    /// Maximum bytes of the nodes of one change.
+    static let maximumNodeBytes = 8 << 20
+    /// Maximum number of values of a change in a list, and maximum bytes of each text.
+    static let (listedValues, valueBytes) = (10, 240)
+}
+
+/// A value that `undo` did not revert, because it was changed again later.
+public struct KeptValue: Sendable, Equatable {
+    /// The number of the change that was to be undone.
+    public var change: Int64
+    /// The hex, or the hex that contains the link; `nil` if it has no number.
+    public var hex: Int64?
+    /// The URL of the link; `nil` for a hex.
+    public var link: String?
+    /// The name of the value, such as `title`; `added` and `deleted` for the hex or link itself.
+    public var name: String
+}
+
+/// The result of an undo.
+public struct MyHexlistUndo: Sendable, Equatable {
+    /// The number of the undo itself in the change log.
+    public var number: Int64
+    public var hexes: MyHexlistChange.Counts
+    public var links: MyHexlistChange.Counts
+    /// The first values that stayed as they are, and the number of all of them.
+    public var kept: [KeptValue]
+    public var keptCount: Int
+
+    static let listedValues = 100
+}
+
+/// The changes of a transaction, for the change log.
+struct MyHexlistChangeDraft {
+    var (hexes, links) = (MyHexlistChange.Counts(), MyHexlistChange.Counts())
+    private(set) var records: ChangeRecordEncoder
+    private(set) var first: ListNode.ID?
+    private(set) var others = 0
+    private var affected: Set<ListNode.ID> = []
+    private var (added, moved, changed, deletedHexes) = (Set<ListNode.ID>(), Set<ListNode.ID>(), Set<ListNode.ID>(), Set<ListNode.ID>())
+    private let list: ListNode.ID
+
+    init(_ storage: SQLListStorage) {
+        records = ChangeRecordEncoder(replicaRows: storage.replicaRows)
+        list = storage.list
+    }
+
+    var isEmpty: Bool { hexes.isEmpty && links.isEmpty }
+
+    mutating func addTree(_ id: ListNode.ID, in container: ListNode.ID, _ version: ListVersion, hexesInside: Int, links count: Int) {
+        records.append(.tree(id, container: container, version, hexesInside: hexesInside, links: count))
+        hexes.added += 1 + hexesInside
+        links.added += count
+        // Each is a new hex, so it need not be looked up in `affected`. At the top level, the one that was added last is listed first.
+        if first != nil { others += 1 }
+        if first == nil || container == list { first = id }
+    }
+
+    mutating func addLinks(_ count: Int, to hex: ListNode.ID, _ version: ListVersion) {
+        records.append(.links(hex: hex, version, count: count))
+        links.added += count
+        affect(hex)
+    }
+
+    mutating func add(_ changes: [ListChange]) {
+        for change in changes {
+            let parts = change.parts
+            guard !parts.isEmpty else { continue }
+            let id = change.after.id
+            let isHex = id.kind == .hex
+            if parts.contains(.deletion) {
+                if isHex { deletedHexes.insert(id) }
+                // Restoring the hex restores what was deleted together with it. `countDeleted` counts it.
+                if let hex = change.after.deletion?.with, deletedHexes.contains(hex) { continue }
+            }
+            var counts = isHex ? hexes : links
+            count(change, parts, &counts)
+            if isHex { hexes = counts } else { links = counts }
+            let container = change.before?.place?.parent ?? change.after.place?.parent
+            records.append(.node(change, container: container))
+            if let hex = isHex ? id : container, hex != list { affect(hex) }
+        }
+    }
+
+    /// Counts nodes that are deleted together with a hex.
+    mutating func countDeleted(hexes: Int, links: Int) {
+        self.hexes.deleted += hexes
+        self.links.deleted += links
+    }
+
+    private mutating func count(_ change: ListChange, _ parts: Set<ListChange.Part>, _ counts: inout MyHexlistChange.Counts) {
+        let id = change.after.id
+        if parts.contains(.addition) {
+            counts.added += 1
+            added.insert(id)
+        } else if parts.contains(.deletion) {
+            counts.deleted += 1
+            if moved.remove(id) != nil { counts.moved -= 1 }
+            if changed.remove(id) != nil { counts.changed -= 1 }
+        } else if parts.contains(.restoring) {
+            counts.restored += 1
+            added.insert(id)
+        } else if !added.contains(id) {
+            if parts.contains(.place), moved.insert(id).inserted { counts.moved += 1 }
+            if parts != [.place], changed.insert(id).inserted { counts.changed += 1 }
+        }
+    }
+
+    private mutating func affect(_ hex: ListNode.ID) {
+        guard hex != first, affected.insert(hex).inserted else { return }
+        if first == nil { first = hex } else { others += 1 }
+    }
+}
+
+extension StoreReader {
+    /// Returns a page of the change log, newest first, without automatic changes.
+    /// - Parameters:
+    ///   - hex: the hex of My Hexlist whose changes are wanted; `nil` for all.
+    ///   - since: milliseconds since 1970; `nil` for all.
+    /// - Throws: `.notFound` if the hex was never in My Hexlist.
+    public func mineChanges(limit: Int, before: Int64?, hex: Int64? = nil, since: Int64? = nil) throws -> Page<MyHexlistChange> {
+        let limit = pageLimit(limit)
+        var node: ListNode.ID?
+        if let hex {
+            guard let id = try self.node(ofHex: hex) else { throw HexlistError.noMine(hex) }
+            node = id
+        }
+        let storage = try SQLListStorage(list: ListRecord(on: self).id, on: self)
+        let found = try page(
+            """
+            SELECT \(Self.changeColumns), substr(nodes, 1, \(Self.bytesOfValues)) FROM mineChange
+            WHERE number < ?1 AND at >= ?2 AND kind <> \(MyHexlistChange.Kind.titles.rawValue) AND (?3 IS NULL OR instr(nodes, ?3) > 0)
+            ORDER BY number DESC
+            """, before ?? .max, since ?? .min, node?.uuid, limit: limit
+        ) { row in
+            row.size(of: 14...18)
+        } read: { row in
+            var change = Self.change(row)
+            change.values = try values(ChangeRecordDecoder(row.bytes(18), numbers: storage.numbers))
+            return change
+        }
+        return Page(items: found.rows, next: found.hasMore ? found.rows.last?.number : nil)
+    }
+
+    /// Bytes of the nodes of a change from which a list takes values.
+    private static let bytesOfValues = 32 << 10
+
+    private static let changeColumns = """
+        number, at, kind, hexesAdded, hexesDeleted, hexesRestored, hexesMoved, hexesChanged, linksAdded, linksDeleted, linksRestored,
+        linksMoved, linksChanged, hex, subject, others, undoneBy, undoneBy IS NULL AND nodes IS NOT NULL
+        """
+
+    private static func change(_ row: SQLStatement) -> MyHexlistChange {
+        func counts(_ first: Int32) -> MyHexlistChange.Counts {
+            var counts = MyHexlistChange.Counts()
+            (counts.added, counts.deleted, counts.restored) = (row.int(first), row.int(first + 1), row.int(first + 2))
+            (counts.moved, counts.changed) = (row.int(first + 3), row.int(first + 4))
+            return counts
+        }
+        return MyHexlistChange(
+            number: row.int64(0), at: row.int64(1), kind: MyHexlistChange.Kind(rawValue: row.int(2)) ?? .user, hexes: counts(3),
+            links: counts(8), hex: row.optionalInt64(13), subject: row.text(14), others: row.int(15),
+            undoneBy: row.optionalInt64(16), isUndoable: row.bool(17))
+    }
+
+    /// Returns the first values of a change.
+    private func values(_ records: ChangeRecordDecoder) throws -> [MyHexlistChange.Value] {
+        var values: [MyHexlistChange.Value] = []
+        for record in records {
+            guard values.count < MyHexlistChange.listedValues else { break }
+            guard case .node(let change, _) = record else { continue }
+            let (before, after) = (change.before, change.after)
+            let link = after.id.kind == .hex ? nil : try first("SELECT url FROM node WHERE uuid = ?", after.id.uuid) { $0.text(0) } ?? ""
+            func add(_ name: String, _ before: UTF8Text?, _ after: UTF8Text?) {
+                func text(_ text: UTF8Text?) -> String { PeerName.cut(text?.description ?? "", bytes: MyHexlistChange.valueBytes) }
+                values.append(MyHexlistChange.Value(link: link, name: name, before: text(before), after: text(after)))
+            }
+            for part in change.parts.sorted(by: { $0.valueName < $1.valueName }) {
+                switch part {
+                case .title: add(part.valueName, before?.title?.value, after.title?.value)
+                case .register(let name):
+                    let texts = [before?.registers[name]?.value, after.registers[name]?.value]
+                    let tag = NodeRegisters.tag(name)  // the value of a tag is its number
+                    let shown = texts.map { text in tag.map { text?.isEmpty ?? true ? .empty : UTF8Text($0) } ?? text }
+                    add(part.valueName, shown[0], shown[1])
+                case .deletion where link != nil: add(part.valueName, nil, nil)
+                default: break
+                }
+            }
+        }
+        return values
+    }
+
+    /// Returns the node of a hex that is or was in My Hexlist.
+    func node(ofHex hex: Int64) throws -> ListNode.ID? {
+        try first("SELECT uuid FROM node WHERE kind = 1 AND hex = ?", hex) { $0.nodeID(0) } ?? nil
+    }
+
+    /// Returns the subject (`HexSubject`) of a hex, also of a deleted one.
+    func subject(of hex: ListNode.ID) throws -> String {
+        let row = try first("SELECT title, state FROM node WHERE uuid = ?", hex.uuid) { (title: $0.text(0), isDeleted: $0.int(1) == 1) }
+        guard let row else { return "" }
+        let link = try first(
+            """
+            SELECT title, url FROM node WHERE \(row.isDeleted ? "goneWith" : "container") = ? AND kind = 2 AND (state = 1) = ?
+            ORDER BY orderKey, uuid LIMIT 1
+            """, hex.uuid, row.isDeleted
+        ) { (title: $0.text(0), url: $0.text(1)) }
+        return HexSubject.of(description: row.title, linkDescription: link?.title ?? "", url: link?.url ?? "")
+    }
+}
+
+extension ListChange.Part {
+    /// The name by which users see the value.
+    var valueName: String {
+        switch self {
+        case .addition: "added"
+        case .deletion: "deleted"
+        case .restoring: "restored"
+        case .place: "place"
+        case .title: "title"
+        case .register(let name):
+            name == NodeRegisters.extra ? "other" : NodeRegisters.tag(name).map { "tag \($0)" } ?? name.description
+        }
+    }
+}
+
+extension StoreWriter {
+    // MARK: - Inside `change`
+
+    /// Adds a change to the log, and removes the oldest changes above the bounds.
+    /// - Parameter number: `ListRecord.changes` plus 1.
+    func log(_ draft: MyHexlistChangeDraft, _ kind: MyHexlistChange.Kind, number: Int64, at now: Int64) throws {
+        let nodes = draft.records.bytes.count > MyHexlistChange.maximumNodeBytes ? nil : draft.records.bytes
+        let subject = try draft.first.map { try self.subject(of: $0) } ?? ""
+        let hex = try draft.first.flatMap { try first("SELECT hex FROM node WHERE uuid = ?", $0.uuid) { $0.optionalInt64(0) } ?? nil }
+        let bytes = 128 + subject.utf8.count + (nodes?.count ?? 0)
+        let (hexes, links) = (draft.hexes, draft.links)
+        try run(
+            """
+            INSERT INTO mineChange (number, at, lived, kind, hexesAdded, hexesDeleted, hexesRestored, hexesMoved, hexesChanged,
+                linksAdded, linksDeleted, linksRestored, linksMoved, linksChanged, hex, subject, others, bytes, nodes)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            """, number, now, lived, kind.rawValue, hexes.added, hexes.deleted, hexes.restored, hexes.moved, hexes.changed, links.added,
+            links.deleted, links.restored, links.moved, links.changed, hex, subject, draft.others, bytes, nodes)
+        try run("UPDATE list SET changes = ?, changeBytes = changeBytes + ? WHERE id = 1", number, bytes)
+        try forgetChanges(upTo: number - Int64(MyHexlistChange.maximumRows))
+        while let oldest = try oldestOverflowingChange() { try forgetChanges(upTo: oldest) }
+    }
+
+    /// Returns the oldest change if the log is too large.
+    private func oldestOverflowingChange() throws -> Int64? {
+        let bytes = try first("SELECT changeBytes FROM list WHERE id = 1") { $0.int(0) } ?? 0
+        guard bytes > MyHexlistChange.maximumBytes else { return nil }
+        return try first("SELECT number FROM mineChange WHERE number > 0 ORDER BY number LIMIT 1") { $0.int64(0) }
+    }
+
+    /// Removes changes from the log.
+    /// - Returns: their number.
+    @discardableResult
+    func forgetChanges(upTo number: Int64) throws -> Int {
+        let bytes = try first("SELECT coalesce(sum(bytes), 0) FROM mineChange WHERE number <= ?", number) { $0.int64(0) } ?? 0
+        guard bytes > 0 else { return 0 }
+        try run("UPDATE list SET changeBytes = changeBytes - ? WHERE id = 1", bytes)
+        return try run("DELETE FROM mineChange WHERE number <= ?", number)
+    }
+
+    /// Removes old changes from the log.
+    /// - Parameters:
+    ///   - time: the latest time that is old, by `StoreOpenTimeClock`.
+    ///   - limit: maximum number of changes.
+    /// - Returns: their number.
+    func forgetChanges(madeUntil time: Int64, limit: Int) throws -> Int {
+        let oldest = try all("SELECT number, lived FROM mineChange WHERE number > 0 ORDER BY number LIMIT ?", limit) {
+            (number: $0.int64(0), lived: $0.int64(1))
+        }
+        guard let last = oldest.last(where: { $0.lived <= time }) else { return 0 }
+        return try forgetChanges(upTo: last.number)
+    }
+}

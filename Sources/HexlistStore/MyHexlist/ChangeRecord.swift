@@ -1,0 +1,227 @@
+internal import HexlistLists
+internal import HexlistModel
+
+/// A part of a change of My Hexlist, as the column `mineChange.nodes` has it. It suffices to undo the change.
+enum ChangeRecord {
+    /// A hex that was added with everything inside.
+    case tree(ListNode.ID, container: ListNode.ID, ListVersion, hexesInside: Int, links: Int)
+    /// Links that were added at once.
+    case links(hex: ListNode.ID, ListVersion, count: Int)
+    /// A change of one node. Only the values that it wrote are known.
+    /// - container: the hex in which the node was before; `nil` for the root.
+    case node(ListChange, container: ListNode.ID?)
+}
+
+/// Encodes records. Numbers are big-endian.
+struct ChangeRecordEncoder {
+    private(set) var bytes: [UInt8] = []
+    /// The rows of the table `replica`, to which versions refer.
+    let replicaRows: [ReplicaNumber: Int64]
+
+    init(replicaRows: [ReplicaNumber: Int64]) { self.replicaRows = replicaRows }
+
+    fileprivate enum Kind: UInt8 { case tree = 1, links, node }
+    fileprivate enum PartKind: UInt8 { case addition = 1, deletion, restoring, place, title, register }
+
+    mutating func append(_ record: ChangeRecord) {
+        switch record {
+        case .tree(let id, let container, let version, let hexesInside, let links):
+            bytes.append(Kind.tree.rawValue)
+            append(id)
+            append(container)
+            append(version)
+            append(hexesInside, 4)
+            append(links, 4)
+        case .links(let hex, let version, let count):
+            bytes.append(Kind.links.rawValue)
+            append(hex)
+            append(version)
+            append(count, 4)
+        case .node(let change, let container):
+            bytes.append(Kind.node.rawValue)
+            append(change.after.id)
+            append(container)
+            let parts = change.parts
+            append(parts.count, 1)
+            for part in parts { append(part, of: change) }
+        }
+    }
+
+    private mutating func append(_ part: ListChange.Part, of change: ListChange) {
+        let (before, after) = (change.before, change.after)
+        switch part {
+        case .addition:
+            bytes.append(PartKind.addition.rawValue)
+            append(after.version)
+        case .deletion:
+            bytes.append(PartKind.deletion.rawValue)
+            append(after.deletion?.version)
+            append(after.deletion?.with)
+        case .restoring:
+            bytes.append(PartKind.restoring.rawValue)
+            append(after.version)
+            append(before?.deletion?.version)
+            append(before?.deletion?.with)
+        case .place:
+            bytes.append(PartKind.place.rawValue)
+            append(after.place?.version)
+            append(after.place?.parent)
+            append(before?.place?.version)
+            append(before?.place?.parent)
+            append(before?.place?.key.bytes ?? [], 1)
+        case .title:
+            bytes.append(PartKind.title.rawValue)
+            append(after.title?.version)
+            append(before?.title?.version)
+            append(before?.title?.value.bytes ?? [], 4)
+            append(after.title?.value.bytes ?? [], 4)
+        case .register(let name):
+            bytes.append(PartKind.register.rawValue)
+            append(name.bytes, 1)
+            append(after.registers[name]?.version)
+            append(before?.registers[name]?.version)
+            append(before?.registers[name]?.value.bytes ?? [], 4)
+            append(after.registers[name]?.value.bytes ?? [], 4)
+        }
+    }
+
+    private mutating func append(_ number: Int, _ count: Int) { BigEndian.append(UInt64(max(0, number)), count, to: &bytes) }
+
+    private mutating func append(_ text: [UInt8], _ count: Int) {
+        append(text.count, count)
+        bytes += text
+    }
+
+    /// 16 bytes; zeros for none.
+    private mutating func append(_ id: ListNode.ID?) {
+        BigEndian.append(id?.uuid.high ?? 0, 8, to: &bytes)
+        BigEndian.append(id?.uuid.low ?? 0, 8, to: &bytes)
+    }
+
+    /// 12 bytes: the time, and the row of the replica; zeros for none.
+    private mutating func append(_ version: ListVersion?) {
+        BigEndian.append(UInt64(bitPattern: version?.clock ?? 0), 8, to: &bytes)
+        BigEndian.append(UInt64(bitPattern: version.flatMap { replicaRows[$0.replica] } ?? 0), 4, to: &bytes)
+    }
+}
+
+/// Decodes records. Ends at the first one that is incomplete, in a damaged file or a part of the column.
+struct ChangeRecordDecoder: Sequence, IteratorProtocol {
+    private var rest: ArraySlice<UInt8>
+    private let numbers: [Int64: ReplicaNumber]
+
+    /// - Parameter numbers: the numbers of the replicas, by their rows.
+    init(_ bytes: [UInt8], numbers: [Int64: ReplicaNumber]) {
+        rest = bytes[...]
+        self.numbers = numbers
+    }
+
+    mutating func next() -> ChangeRecord? {
+        guard let kind = rest.popFirst().flatMap(ChangeRecordEncoder.Kind.init) else { return nil }
+        switch kind {
+        case .tree:
+            guard let id = node(), let container = node(), let version = version(), let hexes = number(4), let links = number(4) else {
+                return nil
+            }
+            return .tree(id, container: container, version, hexesInside: hexes, links: links)
+        case .links:
+            guard let hex = node(), let version = version(), let count = number(4) else { return nil }
+            return .links(hex: hex, version, count: count)
+        case .node:
+            guard let id = node(), let container = optionalNode(), let count = number(1) else { return nil }
+            var (before, after) = (ListNode(id: id), ListNode(id: id))
+            var parts: Set<ListChange.Part> = []
+            for _ in 0..<count {
+                guard let part = part(&before, &after) else { return nil }
+                parts.insert(part)
+            }
+            return .node(
+                ListChange(before: parts.contains(.addition) ? nil : before, after: after, parts: parts), container: container.id)
+        }
+    }
+
+    private mutating func part(_ before: inout ListNode, _ after: inout ListNode) -> ListChange.Part? {
+        guard let kind = rest.popFirst().flatMap(ChangeRecordEncoder.PartKind.init) else { return nil }
+        switch kind {
+        case .addition:
+            guard let version = version() else { return nil }
+            after.title = ListNode.Register(version: version, value: .empty)
+            return .addition
+        case .deletion:
+            guard let version = version(), let with = optionalNode() else { return nil }
+            after.deletion = DeletionMark(version: version, with: with.id)
+            return .deletion
+        case .restoring:
+            guard let version = version(), let deleted = self.version(), let with = optionalNode() else { return nil }
+            before.deletion = DeletionMark(version: deleted, with: with.id)
+            if after.title == nil { after.title = ListNode.Register(version: version, value: .empty) }
+            return .restoring
+        case .place:
+            guard let version = version(), let parent = node(), let old = optionalVersion(), let oldParent = optionalNode(),
+                let key = text(1)
+            else { return nil }
+            after.place = ListNode.Place(version: version, parent: parent, key: OrderKey(bytes: []))
+            if let old = old.version, let oldParent = oldParent.id {
+                before.place = ListNode.Place(version: old, parent: oldParent, key: OrderKey(bytes: key.bytes))
+            }
+            return .place
+        case .title:
+            guard let version = version(), let old = register(optionalVersion()), let new = text(4) else { return nil }
+            before.title = old.register
+            after.title = ListNode.Register(version: version, value: new)
+            return .title
+        case .register:
+            guard let name = text(1), let version = version(), let old = register(optionalVersion()), let new = text(4) else { return nil }
+            before.registers[name] = old.register
+            after.registers[name] = ListNode.Register(version: version, value: new)
+            return .register(name)
+        }
+    }
+
+    /// Reads the value of a register; `nil` in the tuple if it has no version.
+    private mutating func register(_ version: (version: ListVersion?, Void)?) -> (register: ListNode.Register?, Void)? {
+        guard let version, let value = text(4) else { return nil }
+        return (version.version.map { ListNode.Register(version: $0, value: value) }, ())
+    }
+
+    private mutating func number(_ count: Int) -> Int? {
+        guard rest.count >= count else { return nil }
+        return Int(truncatingIfNeeded: BigEndian.number(count, of: &rest))
+    }
+
+    private mutating func text(_ count: Int) -> UTF8Text? {
+        guard let length = number(count), length >= 0, rest.count >= length else { return nil }
+        defer { rest = rest.dropFirst(length) }
+        return UTF8Text(utf8: Array(rest.prefix(length)))
+    }
+
+    private mutating func optionalNode() -> (id: ListNode.ID?, Void)? {
+        guard rest.count >= 16 else { return nil }
+        defer { rest = rest.dropFirst(16) }
+        return (UUIDBytes(bytes: rest.prefix(16)).flatMap(ListNode.ID.init), ())
+    }
+
+    private mutating func node() -> ListNode.ID? { optionalNode()?.id }
+
+    private mutating func optionalVersion() -> (version: ListVersion?, Void)? {
+        guard rest.count >= 12 else { return nil }
+        let (clock, row) = (BigEndian.number(8, of: &rest), BigEndian.number(4, of: &rest))
+        return (numbers[row].map { ListVersion(clock: clock, replica: $0) }, ())
+    }
+
+    private mutating func version() -> ListVersion? { optionalVersion()?.version }
+}
+
+/// Big-endian numbers in byte arrays.
+enum BigEndian {
+    static func append(_ number: UInt64, _ count: Int, to bytes: inout [UInt8]) {
+        for shift in stride(from: 8 * (count - 1), through: 0, by: -8) { bytes.append(UInt8(truncatingIfNeeded: number >> UInt64(shift))) }
+    }
+
+    /// Removes a number from the front. The caller has checked that there are enough bytes.
+    static func number(_ count: Int, of bytes: inout ArraySlice<UInt8>) -> Int64 {
+        let value = bytes.prefix(count).reduce(0) { $0 << 8 | UInt64($1) }
+        bytes = bytes.dropFirst(count)
+        return Int64(bitPattern: value)
+    }
+}

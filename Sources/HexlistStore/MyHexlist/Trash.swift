@@ -1,0 +1,387 @@
+internal import GRDB
+internal import HexlistLists
+internal import HexlistModel
+
+/// A hex or link that was deleted from My Hexlist and can be restored: on its own, or as the topmost hex of a deletion.
+public struct TrashedItem: Sendable, Equatable {
+    /// The number by which users refer to it. It never changes.
+    public var number: Int64
+    /// The id of the hex, which it has again when it is restored; `nil` for a link.
+    public var hex: Int64?
+    /// The subject of the hex (`HexSubject`), or the description of the link.
+    public var subject: String
+    /// The URL of the link; `nil` for a hex.
+    public var url: String?
+    /// The id and subject of the hex in which it was; `nil` for the top level. The hex may be deleted too.
+    public var container: Int64?
+    public var containerSubject: String?
+    /// Numbers of inner hexes and links that were deleted together with the hex, at all levels.
+    public var hexesInside: Int
+    public var links: Int
+    /// Milliseconds since 1970.
+    public var deletedAt: Int64
+
+    /// Number of days after which a deleted item is removed.
+    public static let days = 60
+    /// Maximum bytes of the texts in the trash. Above it, the items deleted first are removed.
+    static let maximumBytes = 64 << 20
+}
+
+/// An item that was restored from the trash.
+public struct RestoredItem: Sendable, Equatable {
+    /// The number that it had in the trash.
+    public var number: Int64
+    /// The id of the hex, or of the hex in which the link is.
+    public var hex: Int64
+    /// The position of the link in the hex, from 0; `nil` for a hex.
+    public var link: Int?
+}
+
+extension StoreReader {
+    /// Returns a page of the trash, newest first.
+    /// - Parameters:
+    ///   - before: the number of the last item of the previous page.
+    ///   - hexesOnly: whether to leave out links that were deleted on their own.
+    public func trashPage(limit: Int, before: Int64?, hexesOnly: Bool = false) throws -> Page<TrashedItem> {
+        let limit = pageLimit(limit)
+        let found = try page(
+            """
+            SELECT node.id, node.uuid, node.kind, node.hex, node.title, node.url, node.deletedAt, parent.hex, parent.uuid FROM node
+            LEFT JOIN node AS parent ON parent.uuid = node.parent AND parent.hex IS NOT NULL
+            WHERE node.lived IS NOT NULL AND node.goneWith IS NULL AND \(hexesOnly ? "node.kind = 1 AND node.hex IS NOT NULL" : "node.kind <= 2")
+                AND (node.lived, node.id) < (coalesce((SELECT lived FROM node WHERE id = ?1), CASE WHEN ?1 IS NULL THEN 1 << 62 ELSE 0 END),
+                    coalesce(?1, 0))
+            ORDER BY node.lived DESC, node.id DESC
+            """, before, limit: limit
+        ) { row in
+            row.size(of: 4...5)
+        } read: { row -> TrashedItem? in
+            guard let id = row.nodeID(1) else { return nil }
+            let isHex = id.kind == .hex
+            let inside = isHex ? try deletedTogether(with: id) : (hexes: 0, links: 0)
+            return TrashedItem(
+                number: row.int64(0), hex: isHex ? row.optionalInt64(3) : nil, subject: isHex ? try subject(of: id) : row.text(4),
+                url: isHex ? nil : row.text(5), container: row.optionalInt64(7), containerSubject: try row.nodeID(8).map(subject),
+                hexesInside: inside.hexes, links: inside.links, deletedAt: row.int64(6))
+        }
+        return Page(items: found.rows, next: found.hasMore ? found.rows.last?.number : nil)
+    }
+
+    /// Returns the number in the trash of a hex that was deleted on its own; `nil` if there is none.
+    public func trashNumber(ofHex hex: Int64) throws -> Int64? {
+        try first("SELECT id FROM node WHERE lived IS NOT NULL AND goneWith IS NULL AND kind = 1 AND hex = ?", hex) { $0.int64(0) }
+    }
+
+    /// Returns the numbers of hexes and links that were deleted together with a hex and are restored with it.
+    func deletedTogether(with hex: ListNode.ID) throws -> (hexes: Int, links: Int) {
+        try first(
+            """
+            WITH RECURSIVE inside (uuid, kind) AS (
+                SELECT uuid, kind FROM node WHERE goneWith = ? AND lived IS NOT NULL
+                UNION
+                SELECT node.uuid, node.kind FROM inside CROSS JOIN node ON node.goneWith = inside.uuid WHERE node.lived IS NOT NULL
+            )
+            SELECT coalesce(sum(kind = 1), 0), coalesce(sum(kind = 2), 0) FROM inside
+            """, hex.uuid
+        ) { ($0.int(0), $0.int(1)) } ?? (0, 0)
+    }
+}
+
+extension HexStore {
+    /// Restores items from the trash, each at its place. A hex whose container was deleted is at the top level afterwards; if the hex of a
+    /// link was deleted, it is shown again with this link only.
+    /// - Parameter numbers: numbers of `TrashedItem`.
+    /// - Throws: `.notFound` if one is not in the trash; `.badRequest` if a hex would exceed its bounds. Then nothing is restored.
+    public func restoreMine(numbers: [Int64], at now: Int64) async throws -> [RestoredItem] {
+        try await write(rows: numbers.count) { try $0.restoreMine(numbers: numbers, at: now) }
+    }
+
+    /// Restores a deleted hex with its inner hexes, as `restoreMine(numbers:at:)`.
+    /// - Returns: its id, which it had before.
+    /// - Throws: `.notFound` if it is not in the trash; `.badRequest` if a hex would exceed its bounds.
+    public func restoreMine(_ hex: Int64, at now: Int64) async throws -> Int64 {
+        try await write { writer in
+            guard let number = try writer.trashNumber(ofHex: hex) else {
+                throw HexlistError(
+                    .notFound, "Hex \(hex) is not in the trash.", hint: "`hexlist mine trash` lists deleted hexes and links.")
+            }
+            return try writer.restoreMine(numbers: [number], at: now)[0].hex
+        }
+    }
+
+    /// Removes everything from the trash, with the values of deleted links, and all changes from the change log, which has such values too.
+    /// - Parameter now: milliseconds since 1970.
+    /// - Returns: the numbers of hexes and links, as `trashPage` lists them.
+    public func emptyTrash(at now: Int64) async throws -> (hexes: Int, links: Int) {
+        let count = try await write { writer in
+            try writer.change {
+                try writer.forgetChanges(upTo: .max)
+                return try writer.first(
+                    "SELECT coalesce(sum(kind = 1), 0), coalesce(sum(kind = 2), 0) FROM node WHERE lived IS NOT NULL AND goneWith IS NULL"
+                ) { (hexes: $0.int(0), links: $0.int(1)) } ?? (0, 0)
+            }
+        }
+        while true {
+            let purged = try await write { try $0.changeMine(at: now) { try $0.purge(deletedUntil: .max, limit: Self.nodesPerPurge) } }
+            guard purged.hexes + purged.links > 0 else { return count }
+        }
+    }
+
+    /// Maximum number of nodes that one transaction purges.
+    private static let nodesPerPurge = 2_000
+
+    /// Reverts changes of My Hexlist. Values that were changed again later stay.
+    /// - Parameter numbers: numbers of `MyHexlistChange`.
+    /// - Throws: `.notFound` if a change is not in the log; `.badRequest` if one was undone before, nothing can be reverted, or a hex would
+    ///   exceed its bounds. Then nothing is reverted.
+    public func undoMine(_ numbers: [Int64], at now: Int64) async throws -> MyHexlistUndo {
+        try await write { try $0.undoMine(numbers, at: now) }
+    }
+}
+
+extension StoreWriter {
+    fileprivate func restoreMine(numbers: [Int64], at now: Int64) throws -> [RestoredItem] {
+        try change {
+            var ids: [ListNode.ID] = []
+            for number in numbers {
+                let found = try first("SELECT uuid FROM node WHERE id = ? AND lived IS NOT NULL AND goneWith IS NULL", number) {
+                    $0.nodeID(0)
+                }
+                guard let id = found ?? nil else {
+                    throw HexlistError(
+                        .notFound, "Number \(number) is not in the trash.", hint: "`hexlist mine trash` lists deleted hexes and links.")
+                }
+                if !ids.contains(id) { ids.append(id) }
+            }
+            let changed = try changeMine(at: now) { [ids] mine in
+                try mine.restore(ids)
+                return mine.changedHexes
+            }
+            try checkBounds(of: changed)
+            return try zip(numbers, ids).map { try restored($0, $1) }
+        }
+    }
+
+    private func restored(_ number: Int64, _ id: ListNode.ID) throws -> RestoredItem {
+        if id.kind == .hex {
+            return RestoredItem(number: number, hex: try first("SELECT hex FROM node WHERE uuid = ?", id.uuid) { $0.int64(0) } ?? 0)
+        }
+        let place = try first(
+            """
+            SELECT hex.hex, (SELECT count(*) FROM node AS other WHERE other.container = link.container AND other.state <> 1
+                AND other.kind = 2 AND (other.orderKey, other.uuid) < (link.orderKey, link.uuid))
+            FROM node AS link JOIN node AS hex ON hex.uuid = link.container WHERE link.uuid = ?
+            """, id.uuid
+        ) { (hex: $0.int64(0), link: $0.int(1)) }
+        return RestoredItem(number: number, hex: place?.hex ?? 0, link: place?.link ?? 0)
+    }
+
+    /// Checks the bounds of the topmost hexes that contain changed hexes.
+    private func checkBounds(of changed: Set<ListNode.ID>) throws {
+        var tops: Set<Int64> = []
+        for id in changed {
+            let row = try first("SELECT hex FROM node WHERE uuid = ? AND state <> 1", id.uuid) { $0.optionalInt64(0) } ?? nil
+            guard let row, let top = try summary(ofTop: row)?.id, tops.insert(top).inserted else { continue }
+            try checkBounds(ofTop: top)
+        }
+    }
+
+    fileprivate func undoMine(_ numbers: [Int64], at now: Int64) throws -> MyHexlistUndo {
+        try change {
+            let numbers = Set(numbers).sorted()
+            for number in numbers { try checkIsUndoable(number) }
+            let (result, changed) = try changeMine(at: now, as: .undo) { mine in
+                let result = try mine.undo(numbers)
+                return (result, mine.changedHexes)
+            }
+            try checkBounds(of: changed)
+            try run(
+                "UPDATE mineChange SET undoneBy = ? WHERE number IN (SELECT value FROM json_each(?))", result.number, jsonArray(numbers))
+            return result
+        }
+    }
+
+    private func checkIsUndoable(_ number: Int64) throws {
+        let row = try first(
+            "SELECT undoneBy, nodes IS NOT NULL FROM mineChange WHERE number = ? AND kind <> \(MyHexlistChange.Kind.titles.rawValue)",
+            number
+        ) { (undoneBy: $0.optionalInt64(0), hasNodes: $0.bool(1)) }
+        guard let row else {
+            throw HexlistError(
+                .notFound, "There is no change \(number) in the log.",
+                hint: "`hexlist mine log` lists the changes of the last \(MyHexlistChange.days) days.")
+        }
+        if let other = row.undoneBy {
+            throw HexlistError(
+                .badRequest, "Change \(number) was already undone, by change \(other).", hint: "To redo it: `hexlist mine undo \(other)`.")
+        }
+        guard row.hasNodes else {
+            throw HexlistError(
+                .badRequest, "Change \(number) is too large to be undone.",
+                hint: "`hexlist mine trash` lists deleted hexes and links, and can restore them.")
+        }
+    }
+
+    /// Removes old items from the trash, and the oldest ones above the bound of its size.
+    /// - Parameter limit: maximum number of hexes and links.
+    func purgeTrash(at now: Int64, limit: Int) throws -> (hexes: Int, links: Int) {
+        var time = lived &- Self.days(TrashedItem.days)
+        let size = "length(CAST(title AS BLOB)) + length(CAST(url AS BLOB)) + coalesce(length(registers), 0)"
+        let bytes = try first("SELECT coalesce(sum(\(size)), 0) FROM node WHERE lived <= ?", Int64.max) { $0.int(0) } ?? 0
+        if bytes > trashBytes {
+            let overflow = try first(
+                """
+                SELECT lived FROM (SELECT lived, sum(\(size)) OVER (ORDER BY lived DESC, id DESC) AS total FROM node WHERE lived <= ?1)
+                WHERE total > ?2 ORDER BY lived DESC LIMIT 1
+                """, Int64.max, trashBytes
+            ) { $0.int64(0) }
+            time = max(time, overflow ?? time)
+        }
+        let due = try first("SELECT 1 FROM node WHERE lived <= ? LIMIT 1", time) { _ in true } ?? false
+        return due ? try changeMine(at: now) { try $0.purge(deletedUntil: time, limit: limit) } : (0, 0)
+    }
+}
+
+extension MyHexlistTransaction {
+    /// Restores deleted nodes.
+    fileprivate mutating func restore(_ ids: [ListNode.ID]) throws {
+        for id in ids {
+            try countTogether(with: id)
+            try nodes.restore(id)
+        }
+        try placeRestored(ids)
+    }
+
+    /// Adds the nodes that are restored together with a hex to the counts of the log.
+    private mutating func countTogether(with id: ListNode.ID) throws {
+        guard id.kind == .hex else { return }
+        let inside = try writer.deletedTogether(with: id)
+        draft.hexes.restored += inside.hexes
+        draft.links.restored += inside.links
+    }
+
+    /// Moves restored hexes to the top level if their container is deleted. At the top level, gives them a key that is in the order of ids.
+    private mutating func placeRestored(_ ids: [ListNode.ID]) throws {
+        try derive()
+        for id in ids where id.kind == .hex {
+            guard let row = try nodes.storage.row(id), row.state == .present else { continue }
+            if let container = row.container, container != list.id, try nodes.storage.row(container)?.state == .present { continue }
+            try moveToTop(id)
+        }
+        try derive()
+    }
+
+    /// Reverts changes of the log, newest first.
+    /// - Parameter numbers: ascending.
+    fileprivate mutating func undo(_ numbers: [Int64]) throws -> MyHexlistUndo {
+        var undone = nodes.undoneVersions(of: [])
+        let titles = try writer.all(
+            "SELECT nodes FROM mineChange WHERE number > ? AND kind = \(MyHexlistChange.Kind.titles.rawValue) AND nodes IS NOT NULL",
+            numbers.first ?? .max
+        ) { $0.bytes(0) }
+        var records: [(number: Int64, records: [ChangeRecord])] = []
+        for number in numbers {
+            let bytes = try writer.first("SELECT nodes FROM mineChange WHERE number = ?", number) { $0.bytes(0) } ?? []
+            records.append((number, Array(ChangeRecordDecoder(bytes, numbers: nodes.storage.numbers))))
+        }
+        for record in titles.lazy.flatMap({ [numbers = nodes.storage.numbers] in ChangeRecordDecoder($0, numbers: numbers) })
+            + records.flatMap(\.records)
+        {
+            if case .node(let change, _) = record { undone.insert(change) }
+        }
+
+        var result = MyHexlistUndo(
+            number: list.changes + 1, hexes: MyHexlistChange.Counts(), links: MyHexlistChange.Counts(), kept: [], keptCount: 0)
+        var restored: [ListNode.ID] = []
+        for (number, records) in records.reversed() {
+            for (id, part) in try revert(records, &undone, &restored) {
+                result.keptCount += 1
+                if result.kept.count < MyHexlistUndo.listedValues { result.kept.append(try kept(part, of: id, by: number)) }
+            }
+            draft.add(nodes.takeChanges())
+        }
+        try placeRestored(restored)
+        guard !draft.isEmpty else {
+            let what = numbers.count == 1 ? "change \(numbers[0]) wrote" : "these changes wrote"
+            throw HexlistError(.badRequest, "Nothing was undone: everything that \(what) was changed again or is no longer in the trash.")
+        }
+        (result.hexes, result.links) = (draft.hexes, draft.links)
+        return result
+    }
+
+    /// Reverts one change of the log.
+    /// - Parameter restored: gets the restored nodes.
+    /// - Returns: the parts that were not reverted.
+    private mutating func revert(
+        _ records: [ChangeRecord], _ undone: inout ListTransaction<SQLListStorage>.UndoneVersions, _ restored: inout [ListNode.ID]
+    ) throws -> [(ListNode.ID, ListChange.Part)] {
+        var kept: [(ListNode.ID, ListChange.Part)] = []
+        var changes: [ListChange] = []
+        for record in records {
+            guard case .node(let change, _) = record else { continue }
+            if change.parts.contains(.deletion) {
+                guard try isInTrash(change.after.id) else {
+                    kept.append((change.after.id, .deletion))
+                    continue
+                }
+                try countTogether(with: change.after.id)
+                restored.append(change.after.id)
+            } else if change.parts.contains(.restoring), change.after.id.kind == .hex {
+                // The hex is deleted again, with what was restored with it.
+                let row = try writer.first("SELECT hex FROM node WHERE uuid = ?", change.after.id.uuid) { $0.optionalInt64(0) } ?? nil
+                if let row { try countInside(row) }
+            }
+            changes.append(change)
+        }
+        for (id, parts) in try nodes.undo(changes, &undone) { kept += parts.map { (id, $0) } }
+        let hasAdditions = records.contains { if case .node = $0 { false } else { true } }
+        if hasAdditions || !restored.isEmpty { try derive() }
+        for record in records.reversed() {
+            switch record {
+            case .node: break
+            case .tree(let id, _, let version, _, _):
+                kept += try undoAddition(of: id, version, undone)
+            case .links(let hex, let version, _):
+                for row in try nodes.storage.contents(of: hex) where row.node.has(version) {
+                    kept += try undoAddition(of: row.node.id, version, undone)
+                }
+            }
+        }
+        return kept
+    }
+
+    private mutating func undoAddition(
+        of id: ListNode.ID, _ version: ListVersion, _ undone: ListTransaction<SQLListStorage>.UndoneVersions
+    ) throws -> [(ListNode.ID, ListChange.Part)] {
+        let (deleted, kept) = try nodes.undoAddition(of: id, version: version, undone)
+        let inside = deleted.dropFirst()
+        draft.countDeleted(
+            hexes: inside.count { $0.kind == .hex }, links: inside.count { $0.kind == .link })
+        return kept.map { ($0, .addition) }
+    }
+
+    private func isInTrash(_ id: ListNode.ID) throws -> Bool {
+        try writer.first("SELECT 1 FROM node WHERE uuid = ? AND lived IS NOT NULL", id.uuid) { _ in true } ?? false
+    }
+
+    private func kept(_ part: ListChange.Part, of id: ListNode.ID, by number: Int64) throws -> KeptValue {
+        let found = try writer.first(
+            "SELECT CASE kind WHEN 1 THEN hex ELSE (SELECT hex FROM node AS parent WHERE uuid = node.parent) END, url FROM node WHERE uuid = ?",
+            id.uuid
+        ) { (hex: $0.optionalInt64(0), url: $0.text(1)) }
+        return KeptValue(change: number, hex: found?.hex, link: id.kind == .hex ? nil : found?.url ?? "", name: part.valueName)
+    }
+}
+
+extension ListNode {
+    /// Whether one of the values has a version.
+    fileprivate func has(_ version: ListVersion) -> Bool {
+        place?.version == version || title?.version == version || registers.values.contains { $0.version == version }
+    }
+}
+
+extension HexlistError {
+    static func noMine(_ id: Int64) -> HexlistError {
+        HexlistError(.notFound, "There is no hex \(id) in My Hexlist.", hint: "`hexlist mine --tree` lists your hexes.")
+    }
+}

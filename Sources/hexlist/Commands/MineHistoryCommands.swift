@@ -1,0 +1,230 @@
+import ArgumentParser
+import HexlistAPI
+import HexlistClient
+import HexlistModel
+
+/// The number of a change in the log of My Hexlist, or of an item in its trash.
+struct HistoryNumber: ExpressibleByArgument {
+    var value: Int64
+
+    init?(argument: String) {
+        guard let value = Int64(argument), value > 0 else { return nil }
+        self.value = value
+    }
+}
+
+struct MineLogCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "log", abstract: "List the changes of My Hexlist, newest first.",
+        discussion: """
+            With a hex, only changes of this hex and of its links, with the values before. `hexlist mine undo` reverts changes. The log has \
+            the changes of the last 30 days, at most 20,000.
+            """)
+
+    @OptionGroup var common: CommonOptions
+
+    @Option(help: ArgumentHelp("Only changes since then: 7d, 12h, or a day such as 2031-04-05.", valueName: "time"))
+    var since: String?
+
+    @OptionGroup var rows: RowLimit
+
+    @Argument(help: ArgumentHelp("The number of a hex of My Hexlist, which may be deleted.", valueName: "hex"), completion: .mine)
+    var hex: HexID?
+
+    func run() async throws {
+        let output = common.output
+        let since = try since.map { try TimeInput.parse($0, isEnd: false) }
+        let header = hex == nil ? ["NUMBER", "WHEN", "CHANGE", "HEX", "DESCRIPTION"] : ["NUMBER", "WHEN", "CHANGE", "BEFORE"]
+        try await common.withClient { client in
+            let (listed, hasMore) = try await output.pages(maximum: rows.maximum(for: output), header: header) {
+                try await client.mineLog(hex: hex?.value, since: since, limit: $0, after: $1)
+            } cells: { change in
+                let first = [
+                    Table.Cell(String(change.number)), Table.Cell(HumanText.moment(change.at), .faint),
+                    Table.Cell(MineHistoryText.change(change), minimum: 16),
+                ]
+                guard hex == nil else { return first + [Table.Cell(MineHistoryText.before(change), columns: 200, minimum: 16)] }
+                return first + [
+                    Table.Cell(change.hex.map(String.init) ?? "–"), Table.Cell(MineHistoryText.subject(change), minimum: 16),
+                ]
+            }
+            if listed == 0, !output.json {
+                StandardError.note(hex == nil && since == nil ? "The change log is empty." : "There are no such changes in the log.")
+            }
+            if hasMore { StandardError.note("There are more; list all with --limit 0.") }
+        }
+    }
+}
+
+struct MineUndoCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "undo", abstract: "Revert changes of My Hexlist.",
+        discussion: """
+            `hexlist mine log` numbers the changes. Values that were changed again later stay as they are, and are listed. An undo is a \
+            change too: it can be undone.
+            """)
+
+    @OptionGroup var common: CommonOptions
+
+    @Argument(help: ArgumentHelp("Numbers from `hexlist mine log`.", valueName: "change"), completion: .mineChanges)
+    var changes: [HistoryNumber]
+
+    func run() async throws {
+        let output = common.output
+        try await common.withClient { client in
+            let undone = try await client.undoMine(changes.map(\.value))
+            if output.json {
+                try output.object(undone)
+            } else {
+                for line in MineHistoryText.undone(changes.map(\.value), undone) { try output.wrapped(line) }
+            }
+            try output.flush()
+            UndoHint.note(["mine", "undo", "\(undone.number)"])
+        }
+    }
+}
+
+struct MineTrashCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "trash", abstract: "List the deleted hexes and links of My Hexlist, or restore some.",
+        discussion: """
+            Newest first. They can be restored for 60 days, unless more than 64 MiB were deleted since. A hex is restored with everything \
+            inside, at its former place; if the hex that contained it is gone, at the top level.
+            """)
+
+    @OptionGroup var common: CommonOptions
+
+    @Option(
+        parsing: .upToNextOption, help: ArgumentHelp("Restore the items with these numbers.", valueName: "item"), completion: .trashed)
+    var restore: [HistoryNumber] = []
+
+    @Flag(help: "Remove everything from the trash for good, and clear the change log.")
+    var empty = false
+
+    @Flag(help: "Do not ask.")
+    var yes = false
+
+    @OptionGroup var rows: RowLimit
+
+    func validate() throws {
+        if empty, !restore.isEmpty { throw ValidationError("Give --restore or --empty, not both.") }
+        if yes, !empty { throw ValidationError("--yes needs --empty.") }
+    }
+
+    func run() async throws {
+        let output = common.output
+        try await common.withClient { client in
+            if empty { return try await emptyTrash(client, output) }
+            if !restore.isEmpty { return try await restoreItems(client, output) }
+            let header = ["NUMBER", "DELETED", "WHAT", "IN", "LINKS", "DESCRIPTION"]
+            let (listed, hasMore) = try await output.pages(maximum: rows.maximum(for: output), header: header) {
+                try await client.mineTrash(limit: $0, after: $1)
+            } cells: { item in
+                [
+                    Table.Cell(String(item.number)), Table.Cell(HumanText.moment(item.deletedAt), .faint),
+                    Table.Cell(item.url == nil ? item.hex.map { "hex \($0)" } ?? "hex" : "link"),
+                    Table.Cell(item.parent.map(String.init) ?? "–"),
+                    item.url == nil ? Table.Cell(count: item.links) : Table.Cell("–"),
+                    Table.Cell(MineHistoryText.title(item), minimum: 16),
+                ]
+            }
+            if listed == 0, !output.json { StandardError.note("The trash is empty.") }
+            if hasMore { StandardError.note("There are more; list all with --limit 0.") }
+        }
+    }
+
+    private func restoreItems(_ client: HexlistClient, _ output: Output) async throws {
+        let result = try await client.restoreMine(numbers: restore.map(\.value))
+        if output.json {
+            try output.object(result)
+        } else {
+            for item in result.restored { try output.wrapped(MineHistoryText.restored(item)) }
+        }
+        try output.flush()
+    }
+
+    private func emptyTrash(_ client: HexlistClient, _ output: Output) async throws {
+        if !yes { try MineHistoryText.emptying("hexlist mine trash --empty --yes").ask() }
+        let changed = try await client.emptyTrash()
+        if output.json {
+            try output.object(changed)
+        } else {
+            try output.line("\(HumanText.count(changed.changed, "hex or link", "hexes and links")) removed.")
+        }
+        try output.flush()
+    }
+}
+
+/// Texts about the change log and the trash of My Hexlist.
+enum MineHistoryText {
+    /// Returns what a change did, such as `deleted 1 hex and 18 links`.
+    static func change(_ change: MineChangeJSON) -> String {
+        let text = changes(change.hexes, change.links)
+        let done = change.undo ? "undo: \(text)" : text
+        return change.undoneBy == nil ? done : "\(done) (undone)"
+    }
+
+    /// Returns the parts of a change, such as `added 2 links, moved 1 link`.
+    static func changes(_ hexes: MineChangeCounts?, _ links: MineChangeCounts?) -> String {
+        let (hexes, links) = (hexes ?? MineChangeCounts(), links ?? MineChangeCounts())
+        let parts = [
+            ("added", hexes.added, links.added), ("deleted", hexes.deleted, links.deleted), ("restored", hexes.restored, links.restored),
+            ("moved", hexes.moved, links.moved), ("changed", hexes.changed, links.changed),
+        ]
+        return parts.filter { $0.1 + $0.2 > 0 }.map { verb, hexes, links in
+            let counts = [
+                hexes > 0 ? HumanText.count(hexes, "hex", "hexes") : nil, links > 0 ? HumanText.count(links, "link", "links") : nil,
+            ]
+            return "\(verb) \(counts.compactMap(\.self).joined(separator: " and "))"
+        }.joined(separator: ", ")
+    }
+
+    /// Returns the subject of the first changed hex, and the number of the others.
+    static func subject(_ change: MineChangeJSON) -> String {
+        let subject = HexSubject.isBlank(change.subject) ? "(no description)" : change.subject
+        return change.others == 0 ? subject : "\(subject), and \(HumanText.count(change.others, "other", "others"))"
+    }
+
+    /// Returns the values before a change, such as `title: Reading; note: later`.
+    static func before(_ change: MineChangeJSON) -> String {
+        change.values.map { value in
+            func isNamed(_ name: String) -> Bool { value.name.utf8.elementsEqual(name.utf8) }
+            if isNamed("deleted") { return value.link ?? "" }
+            let before = value.before.isEmpty ? "(none)" : value.before
+            if isNamed("title") { return value.link.map { "\($0): \(before)" } ?? before }
+            return "\(value.link.map { "\($0) " } ?? "")\(value.name) \(before)"
+        }.joined(separator: "; ")
+    }
+
+    /// Returns the result of an undo, one line each: what was reverted, and the values that stay.
+    static func undone(_ numbers: [Int64], _ result: MineUndoResult) -> [String] {
+        let what = numbers.count == 1 ? "Change \(numbers[0]) is undone" : "\(numbers.count) changes are undone"
+        var lines = ["\(what): \(changes(result.hexes, result.links))."]
+        guard result.keptCount > 0 else { return lines }
+        lines.append("\(HumanText.count(result.keptCount, "value stays", "values stay")), because of later changes:")
+        lines += result.kept.map { kept in
+            let hex = kept.hex.map { "hex \($0)" } ?? "a hex"
+            return
+                "  \(hex)\(kept.link.map { ", \(TerminalText.clean($0, columns: 60))" } ?? ""): \(TerminalText.clean(kept.name, columns: 40))"
+        }
+        if result.keptCount > result.kept.count { lines.append("  and \(result.keptCount - result.kept.count) more") }
+        return lines
+    }
+
+    static func restored(_ item: RestoredItemJSON) -> String {
+        item.link.map { "The link is back, as link \($0) of hex \(item.hex)." } ?? "Hex \(item.hex) is back."
+    }
+
+    /// Returns the description of an item; for a link, also its URL.
+    static func title(_ item: TrashedItemJSON) -> String {
+        guard let url = item.url else { return item.subject }
+        return HexSubject.isBlank(item.subject) ? url : "\(item.subject)  \(url)"
+    }
+
+    /// Returns the question before the trash is emptied.
+    static func emptying(_ line: String) -> Confirmation {
+        Confirmation(
+            deed: "removes all deleted hexes and links for good, and clears the change log",
+            question: "Remove all deleted hexes and links, and clear the change log? This cannot be undone.", line: line)
+    }
+}

@@ -1,0 +1,66 @@
+import HexlistAPI
+import HexlistModel
+import Testing
+
+@testable import hexlist
+
+/// The texts of `mine log`, `mine undo` and `mine trash`.
+@Suite struct MineHistoryTests {
+    private func change(
+        _ hexes: MineChangeCounts? = nil, _ links: MineChangeCounts? = nil, subject: String = "", others: Int = 0, undo: Bool = false,
+        undoneBy: Int64? = nil, values: [MineChangedValue] = []
+    ) -> MineChangeJSON {
+        MineChangeJSON(
+            number: 7, at: Timestamp(milliseconds: 0), hexes: hexes, links: links, hex: 1, subject: subject, others: others, undo: undo,
+            undoneBy: undoneBy, undoable: undoneBy == nil, values: values)
+    }
+
+    @Test func changes() {
+        #expect(MineHistoryText.change(change(nil, MineChangeCounts(deleted: 18))) == "deleted 18 links")
+        let edit = change(MineChangeCounts(changed: 1), MineChangeCounts(added: 1, moved: 2, changed: 1), undoneBy: 8)
+        #expect(MineHistoryText.change(edit) == "added 1 link, moved 2 links, changed 1 hex and 1 link (undone)")
+        #expect(MineHistoryText.change(change(MineChangeCounts(restored: 2), undo: true)) == "undo: restored 2 hexes")
+        #expect(MineHistoryText.subject(change(subject: "Work", others: 2)) == "Work, and 2 others")
+        #expect(MineHistoryText.subject(change()) == "(no description)")
+    }
+
+    @Test func valuesBefore() {
+        let values = [
+            MineChangedValue(link: nil, name: "title", before: "Reading", after: "Books"),
+            MineChangedValue(link: nil, name: "color", before: "", after: "red"),
+            MineChangedValue(link: "https://a.example", name: "title", before: "A", after: ""),
+            MineChangedValue(link: "https://a.example", name: "note", before: "n", after: ""),
+            MineChangedValue(link: "https://b.example", name: "deleted", before: "", after: ""),
+        ]
+        #expect(
+            MineHistoryText.before(change(values: values))
+                == "Reading; color (none); https://a.example: A; https://a.example note n; https://b.example")
+    }
+
+    @Test func undo() {
+        var result = MineUndoResult(number: 9, hexes: nil, links: MineChangeCounts(restored: 18), kept: [], keptCount: 0)
+        #expect(MineHistoryText.undone([7], result) == ["Change 7 is undone: restored 18 links."])
+        result.kept = [
+            MineKeptValue(change: 7, hex: 3, link: nil, name: "title"),
+            MineKeptValue(change: 7, hex: nil, link: "https://a.example/\u{1B}[1m", name: "note"),
+        ]
+        result.keptCount = 3
+        #expect(
+            MineHistoryText.undone([7, 8], result) == [
+                "2 changes are undone: restored 18 links.", "3 values stay, because of later changes:", "  hex 3: title",
+                "  a hex, https://a.example/\u{FFFD}[1m: note", "  and 1 more",
+            ])
+    }
+
+    @Test func trash() {
+        #expect(MineHistoryText.restored(RestoredItemJSON(number: 1, hex: 7, link: nil)) == "Hex 7 is back.")
+        #expect(MineHistoryText.restored(RestoredItemJSON(number: 1, hex: 7, link: 2)) == "The link is back, as link 2 of hex 7.")
+        func item(_ url: String?, _ subject: String) -> TrashedItemJSON {
+            TrashedItemJSON(
+                number: 1, hex: nil, subject: subject, url: url, parent: nil, parentSubject: nil, hexesInside: 0, links: 0,
+                deletedAt: Timestamp(milliseconds: 0), ends: Timestamp(milliseconds: 0))
+        }
+        #expect(["https://a", nil].map { MineHistoryText.title(item($0, "A")) } == ["A  https://a", "A"])
+        #expect(MineHistoryText.title(item("https://a", " ")) == "https://a")
+    }
+}

@@ -1,0 +1,296 @@
+import GRDB
+import HexlistModel
+import Testing
+
+@testable import HexlistStore
+
+/// The change log of My Hexlist, undo, and deleted links.
+@Suite(.timeLimit(.minutes(5))) struct MyHexlistHistoryTests {
+    private let test: TestStore
+    private var store: HexStore { test.store }
+
+    init() throws { test = try TestStore() }
+
+    private func log(hex: Int64? = nil, since: Int64? = nil) throws -> [MyHexlistChange] {
+        try test.read { try $0.mineChanges(limit: 100, before: nil, hex: hex, since: since) }.items
+    }
+
+    /// The number of the newest change.
+    private func newest() throws -> Int64 { try #require(try log().first).number }
+
+    private func trash() throws -> [TrashedItem] { try test.read { try $0.trashPage(limit: 100, before: nil) }.items }
+
+    /// The description of a hex, and those of its links in parentheses: `a (1, 2)`; `nil` if there is no such hex.
+    private func text(_ id: Int64) throws -> String? {
+        guard let content = try test.read({ try $0.hex(id) })?.content else { return nil }
+        let links = content.links.map { content.string($0.linkDescription) + content.string($0.url).dropFirst("https://".count) }
+        let children = content.children.map { content.string($0.hexDescription) }
+        return "\(content.string(content.hexDescription)) (\((links + children).joined(separator: ", ")))"
+    }
+
+    private func links(_ urls: String...) -> HexContent {
+        var content = content("a", links: 0)
+        content.links = urls.map { url in
+            var link = LinkContent(url: content.add("https://\(url)"), linkDescription: .empty, service: .empty)
+            link.linkDescription = .empty
+            return link
+        }
+        return content
+    }
+
+    private func refused(_ message: String, _ code: HexlistError.Code = .badRequest, _ body: () async throws -> Void) async {
+        let error = await #expect(throws: HexlistError.self) { try await body() }
+        #expect(error?.code == code && error?.message == message, "\(error?.message ?? "")")
+    }
+
+    @Test("one request is one change, with numbers of hexes and links, and the values before") func listed() async throws {
+        let hex = try await store.addMine(links("1", "2", "3"), at: start)
+        try await store.editMine(
+            hex,
+            MineEdit(
+                description: "b", tags: ["t"], links: [.init(from: 2, linkDescription: "three"), .init(from: 0), .init(url: "https://4")]),
+            at: start + 1)
+        let other = try await store.addMine(content("other", links: 0), at: start + 2)
+        try await store.moveMine(hex, into: other, at: start + 3)
+        _ = try await store.change([other], .delete, at: start + 4)
+        let changes = try log()
+        #expect(changes.map(\.number) == [5, 4, 3, 2, 1] && changes.map(\.at) == [4, 3, 2, 1, 0].map { start + $0 })
+        #expect(changes.map(\.hex) == [other, hex, other, hex, hex] && changes.map(\.subject) == ["other", "b", "other", "b", "a"])
+        let (deletion, move, edit) = (changes[0], changes[1], changes[3])
+        #expect(deletion.hexes.deleted == 2 && deletion.links.deleted == 3)
+        #expect(move.hexes.moved == 1 && move.hexes.changed == 0 && move.links == MyHexlistChange.Counts())
+        #expect(edit.hexes.changed == 1 && edit.links.added == 1 && edit.links.deleted == 1 && edit.links.changed == 1)
+        #expect(edit.links.moved == 1 && changes[4].hexes.added == 1 && changes[4].links.added == 3)
+        let values = edit.values.map { "\($0.link ?? "-") \($0.name) \($0.before)>\($0.after)" }.sorted()
+        #expect(values == ["- tag t >t", "- title a>b", "https://2 deleted >", "https://3 title >three"])
+        #expect(try log(hex: hex).map(\.number) == [4, 2, 1] && log(hex: other).map(\.number) == [5, 4, 3])
+        #expect(try log(since: start + 3).map(\.number) == [5, 4])
+        let page = try test.read { try $0.mineChanges(limit: 2, before: nil) }
+        #expect(page.next == 4)
+        #expect(try test.read { try $0.mineChanges(limit: 9, before: page.next) }.items.map(\.number) == [3, 2, 1])
+        await refused("There is no hex 999 in My Hexlist.", .notFound) { _ = try self.log(hex: 999) }
+    }
+
+    @Test("an undo restores texts, order and deleted links; an undo of the undo makes the change again") func undoing() async throws {
+        let hex = try await store.addMine(links("1", "2", "3"), at: start)
+        let before = try text(hex)
+        try await store.editMine(
+            hex,
+            MineEdit(
+                description: "b", color: "red", tags: ["t"],
+                links: [.init(from: 2, linkDescription: "x"), .init(from: 0), .init(url: "https://4")]),
+            at: start)
+        let after = try text(hex)
+        let undone = try await store.undoMine([newest()], at: start)
+        #expect(try text(hex) == before && undone.kept.isEmpty)
+        #expect(try test.read { try $0.hex(hex) }?.summary.color == "#ff8800")
+        #expect(try log().prefix(2).map(\.undoneBy) == [nil, undone.number] && log()[0].kind == .undo)
+        let number = undone.number - 1
+        await refused("Change \(number) was already undone, by change \(undone.number).") {
+            _ = try await self.store.undoMine([number], at: start)
+        }
+        let redone = try await store.undoMine([undone.number], at: start)
+        #expect(try text(hex) == after && log().prefix(3).map(\.undoneBy) == [nil, redone.number, undone.number])
+        // The change can be undone again, by the number of the redo.
+        _ = try await store.undoMine([redone.number], at: start)
+        #expect(try text(hex) == before && test.countersAreRight())
+    }
+
+    @Test("values that were changed again stay, and are listed") func kept() async throws {
+        let hex = try await store.addMine(links("1", "2"), at: start)
+        try await store.editMine(
+            hex, MineEdit(description: "b", color: "red", links: [.init(from: 0, linkDescription: "one"), .init(from: 1)]), at: start)
+        let number = try newest()
+        try await store.editMine(
+            hex, MineEdit(description: "c", links: [.init(from: 0, linkDescription: "eins"), .init(from: 1)]), at: start)
+        let undone = try await store.undoMine([number], at: start)
+        #expect(try text(hex) == "c (eins1, 2)" && test.read { try $0.hex(hex) }?.summary.color == "#ff8800")
+        let kept = [
+            KeptValue(change: number, hex: hex, link: "https://1", name: "title"),
+            KeptValue(change: number, hex: hex, link: nil, name: "title"),
+        ]
+        #expect(undone.keptCount == 2 && undone.kept.count == 2 && kept.allSatisfy(undone.kept.contains))
+        try await store.editMine(hex, MineEdit(color: "blue"), at: start)
+        let color = try newest()
+        try await store.editMine(hex, MineEdit(color: "green"), at: start)
+        await refused("Nothing was undone: everything that change \(color) wrote was changed again or is no longer in the trash.") {
+            _ = try await self.store.undoMine([color], at: start)
+        }
+        await refused("There is no change 99 in the log.", .notFound) { _ = try await self.store.undoMine([color, 99], at: start) }
+    }
+
+    @Test("several changes are undone together, newest first, also an addition with later changes of it") func several() async throws {
+        let hex = try await store.addMine(links("1"), at: start)
+        try await store.editMine(
+            hex, MineEdit(description: "b", links: [.init(from: 0, linkDescription: "one"), .init(url: "https://2")]), at: start)
+        try await store.editMine(hex, MineEdit(description: "c"), at: start)
+        let undone = try await store.undoMine([1, 2, 3, 3], at: start)
+        #expect(try text(hex) == nil && undone.kept.isEmpty && undone.hexes.deleted == 1)
+        _ = try await store.undoMine([undone.number], at: start)
+        #expect(try text(hex) != nil && log().map(\.undoneBy) == [nil, 5, 4, 4, 4])
+        #expect(try test.countersAreRight())
+    }
+
+    @Test("an undone addition keeps links that were changed since, and a hex that was changed since with everything inside")
+    func additions() async throws {
+        let hex = try await store.addMine(links("1", "2"), at: start)
+        try await store.editMine(hex, MineEdit(links: [.init(from: 0, linkDescription: "one"), .init(from: 1)]), at: start)
+        #expect(try await store.undoMine([1], at: start).keptCount == 1)
+        #expect(try text(hex) == "a (one1)")
+        let other = try await store.addMine(links("1", "2"), at: start)
+        let number = try newest()
+        try await store.editMine(other, MineEdit(description: "b"), at: start)
+        await refused("Nothing was undone: everything that change \(number) wrote was changed again or is no longer in the trash.") {
+            _ = try await self.store.undoMine([number], at: start)
+        }
+        #expect(try text(other) == "b (1, 2)")
+    }
+
+    @Test("a title that the daemon read does not keep an addition from being undone, and is not listed") func titles() async throws {
+        let hex = try await store.addMine(links("1.example"), wantsTitles: true, at: start)
+        let wanted = try #require(try test.read { try $0.wantedTitles(notTriedIn: 1, limit: 9) }.first)
+        #expect(try await store.finishTitle(wanted, title: "Title", at: start) == 1)
+        #expect(try text(hex) == "a (Title1.example)" && log().map(\.number) == [1])
+        let undone = try await store.undoMine([1], at: start)
+        #expect(try text(hex) == nil && undone.keptCount == 0)
+        await refused("There is no change 2 in the log.", .notFound) { _ = try await self.store.undoMine([2], at: start) }
+    }
+
+    @Test("a deleted hex is restored by undo with everything inside, at its place; a move is undone") func deletions() async throws {
+        let outer = try await store.addMine(content("outer", links: 0), at: start)
+        let (first, second) = (
+            try await store.addMine(links("1", "2"), into: outer, at: start),
+            try await store.addMine(content("z", links: 1), into: outer, at: start)
+        )
+        let before = try text(outer)
+        try await store.moveMine(second, into: outer, before: first, at: start)
+        let (move, moved) = (try newest(), try text(outer))
+        _ = try await store.change([first], .delete, at: start)
+        #expect(try await store.undoMine([newest()], at: start).links.restored == 2)
+        #expect(try text(outer) == moved)
+        _ = try await store.undoMine([move], at: start)
+        #expect(try text(outer) == before)
+        _ = try await store.change([first], .delete, at: start)
+        let deletion = try newest()
+        _ = try await store.change([outer], .delete, at: start)
+        let all = try newest()
+        // The hex that contained it is deleted, so it is restored to the top level.
+        let undone = try await store.undoMine([deletion], at: start)
+        #expect(try test.read { try $0.hex(first) }?.summary.parent == nil && text(first) == "a (1, 2)")
+        #expect(undone.hexes.restored == 1 && undone.links.restored == 2)
+        _ = try await store.undoMine([undone.number], at: start)
+        #expect(try text(first) == nil)
+        _ = try await store.undoMine([all], at: start)
+        #expect(try text(outer) == "outer (z)" && text(second) != nil && test.countersAreRight())
+    }
+
+    @Test("links that were deleted and restored with their hex are deleted, changed and undone like others") func revived() async throws {
+        let hex = try await store.addMine(links("1", "2", "3"), at: start)
+        try await store.editMine(hex, MineEdit(links: [.init(from: 0, linkDescription: "one"), .init(from: 1), .init(from: 2)]), at: start)
+        let edit = try newest()
+        _ = try await store.change([hex], .delete, at: start)
+        _ = try await store.restoreMine(hex, at: start)
+        _ = try await store.undoMine([edit], at: start)
+        #expect(try text(hex) == "a (1, 2, 3)")
+        try await store.editMine(hex, MineEdit(links: [.init(from: 0), .init(from: 2)]), at: start)
+        #expect(try log().first?.links.deleted == 1 && trash().map(\.url) == ["https://2"])
+        _ = try await store.undoMine([newest()], at: start)
+        #expect(try text(hex) == "a (1, 2, 3)")
+        _ = try await store.change([hex], .delete, at: start)
+        #expect(try log().first?.hexes.deleted == 1 && log().first?.links.deleted == 3 && trash().first?.links == 3)
+        let restored = try await store.undoMine([newest()], at: start)
+        #expect(restored.links.restored == 3)
+        #expect(try await store.undoMine([restored.number], at: start).links.deleted == 3)
+        _ = try await store.undoMine([newest()], at: start)
+        #expect(try text(hex) == "a (1, 2, 3)" && test.countersAreRight())
+    }
+
+    @Test("a deleted link is in the trash, and returns to its place; its hex returns with it") func links() async throws {
+        let hex = try await store.addMine(links("1", "2", "3"), at: start)
+        try await store.editMine(hex, MineEdit(links: [.init(from: 0), .init(from: 2)]), at: start + 7)
+        let item = try #require(try trash().first)
+        #expect(
+            try trash() == [
+                TrashedItem(
+                    number: item.number, subject: "", url: "https://2", container: hex, containerSubject: "a", hexesInside: 0, links: 0,
+                    deletedAt: start + 7)
+            ])
+        let restored = try await store.restoreMine(numbers: [item.number], at: start)
+        #expect(restored == [RestoredItem(number: item.number, hex: hex, link: 1)])
+        #expect(try text(hex) == "a (1, 2, 3)" && trash().isEmpty)
+        await refused("Number \(item.number) is not in the trash.", .notFound) {
+            _ = try await self.store.restoreMine(numbers: [item.number], at: start)
+        }
+        try await store.editMine(hex, MineEdit(links: [.init(from: 0), .init(from: 2)]), at: start)
+        _ = try await store.change([hex], .delete, at: start)
+        #expect(try trash().count == 2)
+        #expect(try await store.restoreMine(numbers: [item.number], at: start).map(\.hex) == [hex])
+        #expect(try text(hex) == "a (2)" && test.countersAreRight())
+        // The rest of the hex can still be restored.
+        let rest = try #require(try trash().first)
+        #expect(rest.hex == hex && rest.links == 2)
+        _ = try await store.restoreMine(hex, at: start)
+        #expect(try text(hex) == "a (1, 2, 3)" && trash().isEmpty && test.countersAreRight())
+    }
+
+    @Test("what would exceed the bounds of a hex is not restored") func bounds() async throws {
+        let hex = try await store.addMine(content("a", links: 5_000), at: start)
+        try await store.editMine(hex, MineEdit(links: (1..<5_000).map { .init(from: $0) }), at: start)
+        let (number, item) = (try newest(), try #require(try trash().first).number)
+        try await store.editMine(hex, MineEdit(links: (0..<4_999).map { .init(from: $0) } + [.init(url: "https://new")]), at: start)
+        let error = await #expect(throws: HexlistError.self) { try await self.store.restoreMine(numbers: [item], at: start) }
+        #expect(error?.code == .badRequest)
+        await #expect(throws: HexlistError.self) { try await self.store.undoMine([number], at: start) }
+        #expect(try test.read { try $0.hex(hex) }?.summary.linkCount == 5_000 && test.countersAreRight())
+    }
+
+    @Test("emptying the trash also clears the log, and nothing comes back") func empty() async throws {
+        let hex = try await store.addMine(links("1", "2"), at: start)
+        try await store.editMine(hex, MineEdit(description: "b", links: [.init(from: 0)]), at: start)
+        let other = try await store.addMine(links("3"), at: start)
+        _ = try await store.change([other], .delete, at: start)
+        #expect(try await store.emptyTrash(at: start) == (1, 1))
+        #expect(try trash().isEmpty && log().isEmpty)
+        let urls = try test.read { try $0.all("SELECT url FROM node WHERE kind = 2 AND url <> ''") { $0.text(0) } }
+        #expect(urls == ["https://1"])
+        // Numbers are not used twice.
+        try await store.editMine(hex, MineEdit(description: "c"), at: start)
+        #expect(try log().map(\.number) == [5])
+    }
+
+    @Test("the log is bounded by age, by rows and by bytes; a change that is too large is listed, but cannot be undone") func logBounds()
+        async throws
+    {
+        let hex = try await store.addMine(links("1"), at: start)
+        for number in 0..<3 { try await store.editMine(hex, MineEdit(description: "\(number)"), at: start) }
+        func bytesAreRight() throws -> Bool {
+            try test.read {
+                try $0.first("SELECT changeBytes = (SELECT coalesce(sum(bytes), 0) FROM mineChange) FROM list") { $0.bool(0) } ?? false
+            }
+        }
+        let lived = try #require(try test.read { try $0.first("SELECT max(lived) FROM mineChange") { $0.int64(0) } })
+        _ = try test.write { writer in try writer.change { try writer.run("UPDATE mineChange SET lived = ? - (number < 3)", lived) } }
+        #expect(try test.write { try $0.maintain(at: lived + 30 * day - 1) }.changesForgotten == 2)
+        #expect(try log().map(\.number) == [4, 3] && bytesAreRight())
+        _ = try test.write { writer in try writer.change { try writer.run("UPDATE list SET changes = changes + 19998") } }
+        try await store.editMine(hex, MineEdit(description: "x"), at: start)
+        #expect(try log().map(\.number) == [20_003, 4] && bytesAreRight())
+        let text = String(repeating: "x", count: 60_000)
+        var edit = MineEdit(links: (0..<150).map { .init(url: "https://\($0)", linkDescription: text) })
+        try await store.editMine(hex, edit, at: start)
+        edit = MineEdit(links: (0..<150).map { .init(from: $0, linkDescription: "") })
+        try await store.editMine(hex, edit, at: start)
+        #expect(try log().first?.isUndoable == false && log().first?.links.changed == 150)
+        let number = try newest()
+        await refused("Change \(number) is too large to be undone.") { _ = try await self.store.undoMine([number], at: start) }
+        // 100 texts of 60 000 bytes each, three times: more than the log may have.
+        for round in 0..<3 {
+            for part in ["\(text)\(round)", ""] {
+                try await store.editMine(
+                    hex, MineEdit(links: (0..<150).map { .init(from: $0, linkDescription: $0 < 100 ? part : nil) }), at: start)
+            }
+        }
+        #expect(try bytesAreRight() && log().count < 6)
+        #expect(try test.read { try $0.first("SELECT changeBytes FROM list") { $0.int(0) } ?? 0 } <= MyHexlistChange.maximumBytes)
+    }
+}
