@@ -35,6 +35,11 @@ struct LocalSideTests {
         try await Rig.run("drops", long: ["--rounds", "200"])
     }
 
+    @Test("imports, changes and the conversion of My Hexlist are complete or absent after a kill", .ifRuns("history"))
+    func history() async throws {
+        try await Rig.run("history", long: ["--rounds", "60"])
+    }
+
     @Test("the bridge to KDE Connect", .ifRuns("kdeconnect"))
     func kdeConnect() async throws {
         try await Rig.run("kdeconnect", long: [])
