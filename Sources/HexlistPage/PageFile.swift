@@ -15,6 +15,7 @@ public struct PageFile: Sendable {
         PageFile(path: "/files.js", mediaType: "text/javascript; charset=utf-8", bytes: PackageResources.files_js),
         PageFile(path: "/images.js", mediaType: "text/javascript; charset=utf-8", bytes: PackageResources.images_js),
         PageFile(path: "/peers.js", mediaType: "text/javascript; charset=utf-8", bytes: PackageResources.peers_js),
+        PageFile(path: "/history.js", mediaType: "text/javascript; charset=utf-8", bytes: PackageResources.history_js),
         PageFile(path: "/invite.js", mediaType: "text/javascript; charset=utf-8", bytes: PackageResources.invite_js),
         PageFile(path: "/compose.js", mediaType: "text/javascript; charset=utf-8", bytes: PackageResources.compose_js),
         PageFile(path: "/outbox.js", mediaType: "text/javascript; charset=utf-8", bytes: PackageResources.outbox_js),

@@ -4,6 +4,7 @@ import { h, icon, mark, setMark, head, clean, count, when, wholeTime, toast, cop
 import { View, searchField } from './list.js';
 import { matchText, subject, title, sizes, hexBody, hexPage, nothingFound, openable, openAll, deleteLater, isBeingDeleted, copyButton, counts, showHits } from './hexes.js';
 import { compose, linksIn } from './compose.js';
+import { historyDialog, trashDialog } from './history.js';
 
 const HEX = 'application/x-hexlist';
 const carries = (event) => [HEX, 'Files', 'text/uri-list', 'text/html', 'text/plain'].some((type) => event.dataTransfer.types.includes(type));
@@ -96,7 +97,7 @@ export class MineView extends View {
   constructor() {
     const chooser = h('input', { type: 'file', hidden: true, 'aria-label': 'File to import', accept: '.html,.htm,.json,.ndjson,.csv,.md,.opml,.xml,.xbel,.txt', onchange: () => { const [file] = chooser.files; chooser.value = ''; if (file) this.importFile(file); } });
     super({
-      title: 'My Hexlist', sign: 'mine', reads: 'The hex', tools: [button('Import…', () => chooser.click(), '.link'), button('Export…', () => this.exportDialog(), '.link'), button('Check links…', () => this.checkDialog(), '.link'), button('Feeds…', () => this.feedDialog(), '.link'), button('New…', () => compose({ into: null }))],
+      title: 'My Hexlist', sign: 'mine', reads: 'The hex', tools: [button('Import…', () => chooser.click(), '.link'), button('Export…', () => this.exportDialog(), '.link'), button('Check links…', () => this.checkDialog(), '.link'), button('Feeds…', () => this.feedDialog(), '.link'), button('History…', () => historyDialog(() => this.refresh()), '.link'), button('Trash…', () => trashDialog(() => this.refresh()), '.link'), button('New…', () => compose({ into: null }))],
       list: { height: 40, row: () => nodeRow(this), key: ({ node }) => node.id, isTree: true },
     });
     Object.assign(this, { open: new Set(), nodes: [], inside: new Map() });
