@@ -214,14 +214,19 @@ public struct MineUndoRequest: JSONShape, Sendable, Equatable {
 public struct MineUndoResult: JSONShape, Sendable, Equatable {
     /// The number of the undo in the change log.
     public var number: Int64
+    /// The changes of which at least one value was reverted, ascending.
+    @OmittedIfEmpty public var undone: [Int64]
     public var hexes: MineChangeCounts?
     public var links: MineChangeCounts?
     /// The first values that were not reverted, because they were changed again later, and the number of all of them.
     @OmittedIfEmpty public var kept: [MineKeptValue]
     @OmittedIfEmpty public var keptCount: Int
 
-    public init(number: Int64, hexes: MineChangeCounts?, links: MineChangeCounts?, kept: [MineKeptValue], keptCount: Int) {
+    public init(
+        number: Int64, undone: [Int64], hexes: MineChangeCounts?, links: MineChangeCounts?, kept: [MineKeptValue], keptCount: Int
+    ) {
         self.number = number
+        self.undone = undone
         self.hexes = hexes
         self.links = links
         self.kept = kept
@@ -318,10 +323,21 @@ public struct RestoredItemJSON: JSONShape, Sendable, Equatable {
     public var hex: Int64
     /// The number of the link in the hex, from 1; `nil` for a hex.
     public var link: Int?
+    /// The id of the hex in which a restored hex is; `nil` for a link, and for a hex at the top level.
+    public var parent: Int64?
+    /// Whether the hex of a link was deleted, and is shown again with the restored links only.
+    @OmittedIfEmpty public var hexRestored: Bool
 
-    public init(number: Int64, hex: Int64, link: Int?) {
+    private enum CodingKeys: String, CodingKey {
+        case number, hex, link, hexRestored
+        case parent = "in"
+    }
+
+    public init(number: Int64, hex: Int64, link: Int?, parent: Int64?, hexRestored: Bool) {
         self.number = number
         self.hex = hex
         self.link = link
+        self.parent = parent
+        self.hexRestored = hexRestored
     }
 }

@@ -69,7 +69,8 @@ extension ListTransaction {
         var deleted: [ListNode.ID] = []
         var open: [(row: ListRow, container: ListNode.ID?)] = [(row, nil)]
         while let (row, container) = open.popLast() {
-            let node = row.node
+            // The mark of a hex that is deleted but shown would not change.
+            let node = try revive(row.node.id) ? storage.row(row.node.id)?.node ?? row.node : row.node
             if node.id.kind == .hex { open += try storage.contents(of: node.id).map { ($0, node.id) } }
             guard try mark(node, with: container) else { continue }
             deleted.append(node.id)
@@ -86,6 +87,15 @@ extension ListTransaction {
         node.place = ListNode.Place(
             version: nextVersion(), parent: place.parent, key: place.key, previousParent: place.previousParent)
         return try merge(node)
+    }
+
+    /// Restores a hex that is deleted but shown. The nodes that were deleted together with it stay deleted.
+    /// - Returns: `false` if the node is not such a hex.
+    @discardableResult
+    public mutating func revive(_ id: ListNode.ID) throws -> Bool {
+        guard id.kind == .hex, let row = try storage.row(id), row.state == .retained, row.node.isMarkedDeleted else { return false }
+        try detachDeletedContents(of: id)
+        return try restore(id)
     }
 
     // MARK: - Rules for changes of hexes

@@ -16,7 +16,9 @@ extension ListTransaction {
         // Restoring a hex also revives the nodes that were deleted together with it.
         let restored = Set(changes.filter { $0.parts.contains(.deletion) }.map(\.after.id))
         for change in changes.reversed() {
-            for part in change.parts where try !revert(part, of: change, restored, &undone) {
+            // The restoring is reverted last: other values of a deleted node are not reverted, because that would revive it.
+            let parts = Array(change.parts.subtracting([.restoring])) + change.parts.intersection([.restoring])
+            for part in parts where try !revert(part, of: change, restored, &undone) {
                 kept[change.after.id, default: []].insert(part)
             }
         }
@@ -27,24 +29,40 @@ extension ListTransaction {
     /// - Parameters:
     ///   - version: the version with which all of them were added.
     ///   - undone: further versions that do not count as changes.
-    /// - Returns: the deleted nodes, and those that stay. If the node itself was changed since, it stays with everything in it.
+    /// - Returns: the nodes that were deleted together with the hex that contains them, and the nodes that stay: changed ones, and the hexes
+    ///   that contain them. If the node itself was changed since, it stays with everything in it.
     public mutating func undoAddition(
         of id: ListNode.ID, version: ListVersion, _ undone: UndoneVersions
-    ) throws -> (deleted: [ListNode.ID], kept: [ListNode.ID]) {
+    ) throws -> (inside: [ListNode.ID], kept: [ListNode.ID]) {
         guard let row = try storage.row(id), row.state != .deleted else { return ([], []) }
         guard undone.isUnchanged(row.node, since: version) else { return ([], [id]) }
-        var (deleted, kept) = ([ListNode.ID](), [ListNode.ID]())
-        var open: [(node: ListNode, container: ListNode.ID?)] = [(row.node, nil)]
-        while let (node, container) = open.popLast() {
-            if node.id.kind == .hex {
-                for inner in try storage.contents(of: node.id).map(\.node) {
-                    if undone.isUnchanged(inner, since: version) { open.append((inner, node.id)) } else { kept.append(inner.id) }
-                }
+        var (unchanged, kept) = ([ListNode.ID](), [ListNode.ID]())
+        var containers: [ListNode.ID: ListNode.ID] = [:]
+        var open = [id]
+        while let id = open.popLast() {
+            unchanged.append(id)
+            guard id.kind == .hex else { continue }
+            for inner in try storage.contents(of: id).map(\.node) {
+                containers[inner.id] = id
+                if undone.isUnchanged(inner, since: version) { open.append(inner.id) } else { kept.append(inner.id) }
             }
-            try mark(node, with: container)
-            deleted.append(node.id)
         }
-        return (deleted, kept)
+        var staying = Set(kept)
+        for id in kept {
+            var next = containers[id]
+            while let hex = next, staying.insert(hex).inserted {
+                kept.append(hex)
+                next = containers[hex]
+            }
+        }
+        var inside: [ListNode.ID] = []
+        for id in unchanged where !staying.contains(id) {
+            guard let node = try storage.row(id)?.node else { continue }
+            let container = containers[id].flatMap { staying.contains($0) ? nil : $0 }
+            try mark(node, with: container)
+            if container != nil { inside.append(id) }
+        }
+        return (inside, kept)
     }
 
     /// Returns the versions of an undo that begins now.
@@ -118,6 +136,18 @@ extension ListTransaction {
         }
     }
 
+    /// Deletes what is shown in a hex together with it, except nodes that were changed since a version.
+    private mutating func markContents(of id: ListNode.ID, since version: ListVersion?, _ undone: UndoneVersions) throws {
+        var open = [id]
+        while let hex = open.popLast() {
+            guard hex.kind == .hex else { continue }
+            for node in try storage.contents(of: hex).map(\.node) where undone.isUnchanged(node, since: version) {
+                try mark(node, with: hex)
+                open.append(node.id)
+            }
+        }
+    }
+
     /// Reverts one part of a change.
     /// - Returns: `false` if the part was changed again later, and is therefore not reverted.
     private mutating func revert(
@@ -137,15 +167,19 @@ extension ListTransaction {
             if isDeleted { return true }
             return undone.isUnchanged(node, since: nil) ? try mark(node, with: nil) : false
         case .restoring:
-            guard !node.isMarkedDeleted, undone.isUnchanged(node, since: after.version) else { return false }
+            guard !isDeleted, undone.isUnchanged(node, since: after.version) else { return false }
             undone.revert(.deletion, of: node.id, to: before?.deletion?.version)
-            return try mark(node, with: before?.deletion?.with)
+            let isMarked = try mark(node, with: before?.deletion?.with)
+            try markContents(of: node.id, since: after.version, undone)
+            return isMarked
         case .deletion:
             guard node.isMarkedDeleted, node.deletion == after.deletion || undone.isDeletedAgain(node.id, by: after.deletion) else {
                 return false
             }
             if let hex = node.deletion?.with, restored.contains(hex) { return true }
-            return try restore(node.id)
+            guard try restore(node.id) else { return false }
+            undone.revert(.place, of: node.id, to: node.place?.version)
+            return true
         case .place:
             guard undone.isCurrent(part, of: node.id, node.place?.version, after.place?.version), let place = before?.place else {
                 return false

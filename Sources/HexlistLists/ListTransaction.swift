@@ -45,7 +45,7 @@ public struct ListTransaction<Storage: ListStorage> {
         if let stored { digest?.toggle(stored.node, in: list) }
         digest?.toggle(row.node, in: list)
         clock.observe(row.node.latestTime)
-        changes.append(ListChange(before: stored?.node, after: row.node, wasShown: stored.map { $0.state != .deleted } ?? false))
+        changes.append(ListChange(before: stored?.node, after: row.node, wasShown: stored?.state == .present))
         try storage.write(row, isReceived && row.node == node ? .received : .changed)
 
         if node.id.kind.isLeaf {

@@ -38,7 +38,7 @@ import Testing
     }
 
     @Test func undo() {
-        var result = MineUndoResult(number: 9, hexes: nil, links: MineChangeCounts(restored: 18), kept: [], keptCount: 0)
+        var result = MineUndoResult(number: 9, undone: [], hexes: nil, links: MineChangeCounts(restored: 18), kept: [], keptCount: 0)
         #expect(MineHistoryText.undone([7], result) == ["Change 7 is undone: restored 18 links."])
         result.kept = [
             MineKeptValue(change: 7, hex: 3, link: nil, name: "title"),

@@ -224,13 +224,80 @@ import Testing
         try await store.editMine(hex, MineEdit(links: [.init(from: 0), .init(from: 2)]), at: start)
         _ = try await store.change([hex], .delete, at: start)
         #expect(try trash().count == 2)
-        #expect(try await store.restoreMine(numbers: [item.number], at: start).map(\.hex) == [hex])
+        // The hex is restored too. Its other links are single items then.
+        #expect(
+            try await store.restoreMine(numbers: [item.number], at: start) == [
+                RestoredItem(number: item.number, hex: hex, link: 0, isHexRestored: true)
+            ])
         #expect(try text(hex) == "a (2)" && test.countersAreRight())
-        // The rest of the hex can still be restored.
-        let rest = try #require(try trash().first)
-        #expect(rest.hex == hex && rest.links == 2)
-        _ = try await store.restoreMine(hex, at: start)
+        #expect(try log().first?.hexes.restored == 1 && log().first?.links.restored == 1)
+        let rest = try trash()
+        #expect(rest.map(\.url).sorted { $0 ?? "" < $1 ?? "" } == ["https://1", "https://3"])
+        _ = try await store.restoreMine(numbers: rest.map(\.number), at: start)
         #expect(try text(hex) == "a (1, 2, 3)" && trash().isEmpty && test.countersAreRight())
+    }
+
+    @Test("a hex that was restored for a link in it is an ordinary hex: it can be renamed, deleted and restored", arguments: [false, true])
+    func restoredForALink(_ emptiesTrash: Bool) async throws {
+        let outer = try await store.addMine(content("outer", links: 0), at: start)
+        let hex = try await store.addMine(links("1", "2"), into: outer, at: start)
+        try await store.editMine(hex, MineEdit(links: [.init(from: 0)]), at: start)
+        let link = try #require(try trash().first)
+        _ = try await store.change([outer], .delete, at: start)
+        _ = try await store.restoreMine(numbers: [link.number], at: start)
+        #expect(try text(outer) == "outer (a)" && text(hex) == "a (2)")
+        if emptiesTrash { #expect(try await store.emptyTrash(at: start) == (0, 1)) }
+        try await store.editMine(hex, MineEdit(description: "b"), at: start)
+        #expect(try log().first?.hexes.changed == 1 && log().first?.hexes.restored == 0)
+        _ = try await store.undoMine([newest()], at: start)
+        #expect(try text(hex) == "a (2)")
+        _ = try await store.change([outer], .delete, at: start)
+        #expect(try log().first?.hexes.deleted == 2 && log().first?.links.deleted == 1 && log().first?.hex == outer)
+        let deletion = try newest()
+        #expect(try trash().first?.hex == outer && trash().first?.hexesInside == 1 && trash().first?.links == 1)
+        await refused("Hex \(hex) was deleted together with hex \(outer), in which it was.", .notFound) {
+            _ = try await self.store.restoreMine(hex, at: start)
+        }
+        if emptiesTrash { _ = try await store.undoMine([deletion], at: start) } else { _ = try await store.restoreMine(outer, at: start) }
+        #expect(try text(outer) == "outer (a)" && text(hex) == "a (2)" && test.countersAreRight())
+    }
+
+    @Test("an added hex stays if something in it was changed since; the rest of it is deleted") func undoOfAnAdditionWithChanges() async throws {
+        let outer = try await store.addMine(content("outer", links: 0), at: start)
+        let addition = try newest()
+        let inner = try await store.addMine(links("1"), into: outer, at: start)
+        await refused("Nothing was undone: everything that change \(addition) wrote was changed again or is no longer in the trash.") {
+            _ = try await self.store.undoMine([addition], at: start)
+        }
+        #expect(try text(outer) == "outer (a)" && text(inner) == "a (1)" && trash().isEmpty)
+        _ = try await store.undoMine([addition, newest()], at: start)
+        #expect(try text(outer) == nil && Set(trash().map(\.hex)) == [outer, inner] && test.countersAreRight())
+    }
+
+    @Test("only a change of which something was reverted counts as undone") func partlyUndone() async throws {
+        let hex = try await store.addMine(links("1"), at: start)
+        for title in ["one", "two"] { try await store.editMine(hex, MineEdit(description: title), at: start) }
+        try await store.editMine(hex, MineEdit(color: "red"), at: start)
+        let numbers = try log().map(\.number)
+        let result = try await store.undoMine([numbers[2], numbers[0]], at: start)
+        #expect(result.undone == [numbers[0]] && result.keptCount == 1)
+        #expect(try log().filter { $0.undoneBy != nil }.map(\.number) == [numbers[0]])
+        _ = try await store.undoMine([numbers[1]], at: start)
+        _ = try await store.undoMine([numbers[2]], at: start)
+        #expect(try text(hex) == "a (1)")
+    }
+
+    @Test("a tag that only gets another number is not listed as changed") func renumberedTags() async throws {
+        let hex = try await store.addMine(links("1"), at: start)
+        try await store.editMine(hex, MineEdit(tags: ["a", "b", "c"]), at: start)
+        try await store.editMine(hex, MineEdit(tags: ["b", "c"]), at: start)
+        let removal = try newest()
+        #expect(try log().first?.values.map(\.name) == ["tag a"])
+        try await store.editMine(hex, MineEdit(tags: ["c"]), at: start)
+        let result = try await store.undoMine([removal], at: start)
+        #expect(result.keptCount == 0 && result.undone == [removal])
+        let content = try #require(try test.read { try $0.hex(hex) }).content
+        #expect(content.string(content.extra) == #"{"tags":["a","c"]}"#)
     }
 
     @Test("what would exceed the bounds of a hex is not restored") func bounds() async throws {

@@ -95,7 +95,7 @@ import Testing
         }
         #expect(plan.count > 30)
         for step in plan {
-            // Peers and replicas are few, and the log is read from its oldest row, so at most this many rows.
+            // Peers and replicas are few, and the event log is read from its oldest row, so at most this many rows.
             let isBounded = ["peer", "replica", "json_each", "event"].contains { step.hasPrefix("SCAN \($0)") }
             #expect(!step.contains("SCAN") || isBounded, "\(step)")
         }

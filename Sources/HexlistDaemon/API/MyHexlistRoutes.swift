@@ -64,7 +64,7 @@ struct MyHexlistRoutes: Sendable {
         let undone = try await api.store.undoMine(wanted.changes, at: now)
         return APIReply.json(
             MineUndoResult(
-                number: undone.number, hexes: MineChangeCounts(undone.hexes), links: MineChangeCounts(undone.links),
+                number: undone.number, undone: undone.undone, hexes: MineChangeCounts(undone.hexes), links: MineChangeCounts(undone.links),
                 kept: undone.kept.map { MineKeptValue(change: $0.change, hex: $0.hex, link: $0.link, name: $0.name) },
                 keptCount: undone.keptCount))
     }
@@ -96,7 +96,10 @@ struct MyHexlistRoutes: Sendable {
         let restored = try await api.store.restoreMine(numbers: wanted.numbers, at: now)
         return APIReply.json(
             MineRestoreResult(
-                restored: restored.map { RestoredItemJSON(number: $0.number, hex: $0.hex, link: $0.link.map { $0 + 1 }) }))
+                restored: restored.map {
+                    RestoredItemJSON(
+                        number: $0.number, hex: $0.hex, link: $0.link.map { $0 + 1 }, parent: $0.container, hexRestored: $0.isHexRestored)
+                }))
     }
 
     /// Lists the deleted hexes that can be restored, without single links.

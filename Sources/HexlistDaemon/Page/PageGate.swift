@@ -25,7 +25,6 @@ struct PageGate: Sendable {
         ("/v1/hexes", .get), ("/v1/hexes", .patch), ("/v1/hexes/{id}", .get), ("/v1/hexes/{id}", .patch), ("/v1/hexes/{id}", .delete),
         ("/v1/hexes/accept", .post), ("/v1/search", .get),
         ("/v1/mine", .post), ("/v1/mine/save", .post), ("/v1/mine/check", .post), ("/v1/mine/{id}", .patch), ("/v1/mine/{id}/move", .post),
-        ("/v1/mine/bin", .get), ("/v1/mine/bin/{id}/restore", .post),
         ("/v1/mine/log", .get), ("/v1/mine/undo", .post), ("/v1/mine/trash", .get), ("/v1/mine/restore", .post),
         ("/v1/peers", .get), ("/v1/peers/{peer}", .patch), ("/v1/peers/{peer}/trust", .post),
         ("/v1/peers/{peer}/untrust", .post), ("/v1/peers/{peer}/block", .post), ("/v1/peers/{peer}/unblock", .post),

@@ -62,7 +62,7 @@ public struct MyHexlistChange: Sendable, Equatable {
     static let maximumBytes = 16 << 20
     /// Maximum bytes of the nodes of one change.
     static let maximumNodeBytes = 8 << 20
-    /// Maximum number of values of a change in a list, and maximum bytes of each text.
+    /// Maximum number of values of a change on a page of the log, and maximum bytes of each text.
     static let (listedValues, valueBytes) = (10, 240)
 }
 
@@ -74,7 +74,7 @@ public struct KeptValue: Sendable, Equatable {
     public var hex: Int64?
     /// The URL of the link; `nil` for a hex.
     public var link: String?
-    /// The name of the value, such as `title`; `added` and `deleted` for the hex or link itself.
+    /// The name of the value, such as `title`; `added`, `deleted` and `restored` for the hex or link itself.
     public var name: String
 }
 
@@ -82,6 +82,8 @@ public struct KeptValue: Sendable, Equatable {
 public struct MyHexlistUndo: Sendable, Equatable {
     /// The number of the undo itself in the change log.
     public var number: Int64
+    /// The changes of which at least one value was reverted, ascending.
+    public var undone: [Int64]
     public var hexes: MyHexlistChange.Counts
     public var links: MyHexlistChange.Counts
     /// The first values that stayed as they are, and the number of all of them.
@@ -190,9 +192,9 @@ extension StoreReader {
         let found = try page(
             """
             SELECT \(Self.changeColumns), substr(nodes, 1, \(Self.bytesOfValues)) FROM mineChange
-            WHERE number < ?1 AND at >= ?2 AND kind <> \(MyHexlistChange.Kind.titles.rawValue) AND (?3 IS NULL OR instr(nodes, ?3) > 0)
+            WHERE number < ?1 AND at >= ?2 AND kind <> \(MyHexlistChange.Kind.titles.rawValue) AND (?3 IS NULL OR instr(nodes, ?3) > 0 OR nodes IS NULL AND hex = ?4)
             ORDER BY number DESC
-            """, before ?? .max, since ?? .min, node?.uuid, limit: limit
+            """, before ?? .max, since ?? .min, node?.uuid, hex, limit: limit
         ) { row in
             row.size(of: 14...18)
         } read: { row in
@@ -203,7 +205,7 @@ extension StoreReader {
         return Page(items: found.rows, next: found.hasMore ? found.rows.last?.number : nil)
     }
 
-    /// Bytes of the nodes of a change from which a list takes values.
+    /// Maximum bytes of `mineChange.nodes` that a page of the log reads for values.
     private static let bytesOfValues = 32 << 10
 
     private static let changeColumns = """
@@ -239,6 +241,7 @@ extension StoreReader {
             for part in change.parts.sorted(by: { $0.valueName < $1.valueName }) {
                 switch part {
                 case .title: add(part.valueName, before?.title?.value, after.title?.value)
+                case .register where change.isRenumberedTag(part): break
                 case .register(let name):
                     let texts = [before?.registers[name]?.value, after.registers[name]?.value]
                     let tag = NodeRegisters.tag(name)  // the value of a tag is its number
@@ -261,13 +264,20 @@ extension StoreReader {
     func subject(of hex: ListNode.ID) throws -> String {
         let row = try first("SELECT title, state FROM node WHERE uuid = ?", hex.uuid) { (title: $0.text(0), isDeleted: $0.int(1) == 1) }
         guard let row else { return "" }
-        let link = try first(
-            """
-            SELECT title, url FROM node WHERE \(row.isDeleted ? "goneWith" : "container") = ? AND kind = 2 AND (state = 1) = ?
-            ORDER BY orderKey, uuid LIMIT 1
-            """, hex.uuid, row.isDeleted
-        ) { (title: $0.text(0), url: $0.text(1)) }
+        // These are the conditions of the indexes.
+        let contents = row.isDeleted ? "goneWith = ? AND state = 1" : "container = ? AND state <> 1"
+        let link = try first("SELECT title, url FROM node WHERE \(contents) AND kind = 2 ORDER BY orderKey, uuid LIMIT 1", hex.uuid)
+         { (title: $0.text(0), url: $0.text(1)) }
         return HexSubject.of(description: row.title, linkDescription: link?.title ?? "", url: link?.url ?? "")
+    }
+}
+
+extension ListChange {
+    /// Whether a part is a tag that the node had before and has after the change. The value of a tag is its number, which changes if a tag
+    /// before it is added or removed.
+    func isRenumberedTag(_ part: Part) -> Bool {
+        guard case .register(let name) = part, NodeRegisters.tag(name) != nil else { return false }
+        return [before, after].allSatisfy { $0?.registers[name].map { !$0.value.isEmpty } ?? false }
     }
 }
 

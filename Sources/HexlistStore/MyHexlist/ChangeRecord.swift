@@ -8,7 +8,7 @@ enum ChangeRecord {
     /// Links that were added at once.
     case links(hex: ListNode.ID, ListVersion, count: Int)
     /// A change of one node. Only the values that it wrote are known.
-    /// - container: the hex in which the node was before; `nil` for the root.
+    /// - container: the hex (or list) that contained the node before the change, or contains a new node; `nil` if it has no place.
     case node(ListChange, container: ListNode.ID?)
 }
 

@@ -32,7 +32,7 @@ struct MyHexlistConversion {
             registers BLOB,                         -- NodeRegisters
             goneClock INTEGER, goneBy INTEGER, goneWith BLOB,   -- the deletion mark
             deletedAt INTEGER,                      -- when it was deleted here; also of a deleted hex that is shown
-            lived INTEGER,                          -- deletedAt; NULL if it is not in the trash (TrashedItem)
+            lived INTEGER,                          -- deletedAt by StoreOpenTimeClock; NULL if it is not in the trash (TrashedItem)
             container BLOB,                         -- the hex in which it is shown
             state INTEGER NOT NULL,                 -- ListRow.State
             leaves INTEGER NOT NULL,                -- of a hex: number of shown links

@@ -3,7 +3,7 @@ internal import HexlistLists
 internal import HexlistModel
 
 /// A change of My Hexlist. It changes the nodes of the list, from which `finish` then updates the rows of the tables `hex` and `link` that
-/// show them. Hexes are named by the ids of these rows. Use it inside `StoreWriter.change`.
+/// show them. Hexes are named by the ids of these rows. Made by `StoreWriter.changeMine` and `groupMine`.
 struct MyHexlistTransaction {
     let writer: StoreWriter
     let list: ListRecord
@@ -214,7 +214,7 @@ struct MyHexlistTransaction {
     /// Deletes hexes with everything inside.
     mutating func delete(_ hexes: [Int64]) throws {
         for hex in hexes {
-            try countInside(hex)
+            try countDeletedInside(hex)
             try nodes.delete(node(hex))
             draft.add(nodes.takeChanges())  // bounds the memory: the changes have all values of the deleted links
         }
@@ -222,7 +222,7 @@ struct MyHexlistTransaction {
 
     /// Counts what is inside a hex as deleted. Nodes inside that were restored with a hex may have the right deletion mark already, so that
     /// no change of them is recorded.
-    mutating func countInside(_ hex: Int64) throws {
+    mutating func countDeletedInside(_ hex: Int64) throws {
         let inside = try writer.first("SELECT hexesInside, linkCount + linksInside FROM hex WHERE id = ?", hex) { ($0.int(0), $0.int(1)) }
         if let inside { draft.countDeleted(hexes: inside.0, links: inside.1) }
     }
@@ -245,12 +245,18 @@ struct MyHexlistTransaction {
 
     // MARK: - Finishing
 
-    /// Derives the tree of the nodes, so that the following changes read it.
+    /// Derives the tree of the nodes, so that the following changes read it. A deleted hex that is shown because something in it was restored
+    /// or moved there is restored too, without its other contents.
     mutating func derive() throws {
-        draft.add(nodes.takeChanges())
-        let tree = try nodes.deriveTree()
-        derived.hexes.formUnion(tree.hexes)
-        derived.contents.formUnion(tree.contents)
+        while true {
+            draft.add(nodes.takeChanges())
+            let tree = try nodes.deriveTree()
+            derived.hexes.formUnion(tree.hexes)
+            derived.contents.formUnion(tree.contents)
+            var isRevived = false
+            for hex in tree.hexes where try nodes.revive(hex) { isRevived = true }
+            guard isRevived else { return }
+        }
     }
 
     /// Derives the tree of the nodes, updates the rows that show it, and adds the changes to the log.

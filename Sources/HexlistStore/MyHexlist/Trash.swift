@@ -35,6 +35,10 @@ public struct RestoredItem: Sendable, Equatable {
     public var hex: Int64
     /// The position of the link in the hex, from 0; `nil` for a hex.
     public var link: Int?
+    /// The hex in which a restored hex is; `nil` for a link, and for a hex at the top level.
+    public var container: Int64?
+    /// Whether the hex of a link was deleted, and is shown again with the restored links only.
+    public var isHexRestored = false
 }
 
 extension StoreReader {
@@ -48,7 +52,7 @@ extension StoreReader {
             """
             SELECT node.id, node.uuid, node.kind, node.hex, node.title, node.url, node.deletedAt, parent.hex, parent.uuid FROM node
             LEFT JOIN node AS parent ON parent.uuid = node.parent AND parent.hex IS NOT NULL
-            WHERE node.lived IS NOT NULL AND node.goneWith IS NULL AND \(hexesOnly ? "node.kind = 1 AND node.hex IS NOT NULL" : "node.kind <= 2")
+            WHERE node.lived IS NOT NULL AND node.goneWith IS NULL AND \(hexesOnly ? "node.kind = 1 AND node.hex IS NOT NULL" : "node.kind IN (1, 2)")
                 AND (node.lived, node.id) < (coalesce((SELECT lived FROM node WHERE id = ?1), CASE WHEN ?1 IS NULL THEN 1 << 62 ELSE 0 END),
                     coalesce(?1, 0))
             ORDER BY node.lived DESC, node.id DESC
@@ -70,6 +74,20 @@ extension StoreReader {
     /// Returns the number in the trash of a hex that was deleted on its own; `nil` if there is none.
     public func trashNumber(ofHex hex: Int64) throws -> Int64? {
         try first("SELECT id FROM node WHERE lived IS NOT NULL AND goneWith IS NULL AND kind = 1 AND hex = ?", hex) { $0.int64(0) }
+    }
+
+    /// Returns the topmost hex together with which a hex was deleted; `nil` if it was not deleted, or on its own.
+    fileprivate func hexDeletedWith(_ hex: Int64) throws -> Int64? {
+        try first(
+            """
+            WITH RECURSIVE outer (uuid, hex, goneWith) AS (
+                SELECT uuid, hex, goneWith FROM node WHERE kind = 1 AND hex = ? AND lived IS NOT NULL
+                UNION
+                SELECT node.uuid, node.hex, node.goneWith FROM outer JOIN node ON node.uuid = outer.goneWith
+            )
+            SELECT hex FROM outer WHERE goneWith IS NULL AND hex <> ?
+            """, hex, hex
+        ) { $0.optionalInt64(0) } ?? nil
     }
 
     /// Returns the numbers of hexes and links that were deleted together with a hex and are restored with it.
@@ -102,8 +120,13 @@ extension HexStore {
     public func restoreMine(_ hex: Int64, at now: Int64) async throws -> Int64 {
         try await write { writer in
             guard let number = try writer.trashNumber(ofHex: hex) else {
+                guard let outer = try writer.hexDeletedWith(hex) else {
+                    throw HexlistError(
+                        .notFound, "Hex \(hex) is not in the trash.", hint: "`hexlist mine trash` lists deleted hexes and links.")
+                }
                 throw HexlistError(
-                    .notFound, "Hex \(hex) is not in the trash.", hint: "`hexlist mine trash` lists deleted hexes and links.")
+                    .notFound, "Hex \(hex) was deleted together with hex \(outer), in which it was.",
+                    hint: "To restore both: `hexlist mine restore \(outer)`.")
             }
             return try writer.restoreMine(numbers: [number], at: now)[0].hex
         }
@@ -153,18 +176,32 @@ extension StoreWriter {
                 }
                 if !ids.contains(id) { ids.append(id) }
             }
+            let inDeletedHex = try ids.filter(isInDeletedHex)
             let changed = try changeMine(at: now) { [ids] mine in
                 try mine.restore(ids)
                 return mine.changedHexes
             }
             try checkBounds(of: changed)
-            return try zip(numbers, ids).map { try restored($0, $1) }
+            return try zip(numbers, ids).map { number, id in
+                var item = try restored(number, id)
+                item.isHexRestored = id.kind == .link && inDeletedHex.contains(id)
+                return item
+            }
         }
+    }
+
+    private func isInDeletedHex(_ id: ListNode.ID) throws -> Bool {
+        try first("SELECT 1 FROM node JOIN node AS hex ON hex.uuid = node.parent WHERE node.uuid = ? AND hex.state <> 0", id.uuid) { _ in
+            true
+        } ?? false
     }
 
     private func restored(_ number: Int64, _ id: ListNode.ID) throws -> RestoredItem {
         if id.kind == .hex {
-            return RestoredItem(number: number, hex: try first("SELECT hex FROM node WHERE uuid = ?", id.uuid) { $0.int64(0) } ?? 0)
+            let row = try first(
+                "SELECT node.hex, parent.hex FROM node LEFT JOIN node AS parent ON parent.uuid = node.container WHERE node.uuid = ?", id.uuid
+            ) { (hex: $0.int64(0), container: $0.optionalInt64(1)) }
+            return RestoredItem(number: number, hex: row?.hex ?? 0, container: row?.container)
         }
         let place = try first(
             """
@@ -196,7 +233,7 @@ extension StoreWriter {
             }
             try checkBounds(of: changed)
             try run(
-                "UPDATE mineChange SET undoneBy = ? WHERE number IN (SELECT value FROM json_each(?))", result.number, jsonArray(numbers))
+                "UPDATE mineChange SET undoneBy = ? WHERE number IN (SELECT value FROM json_each(?))", result.number, jsonArray(result.undone))
             return result
         }
     }
@@ -263,7 +300,11 @@ extension MyHexlistTransaction {
     /// Moves restored hexes to the top level if their container is deleted. At the top level, gives them a key that is in the order of ids.
     private mutating func placeRestored(_ ids: [ListNode.ID]) throws {
         try derive()
-        for id in ids where id.kind == .hex {
+        // `moveToTop` reads the rows of hexes, which do not include those of hexes restored here.
+        let rows = try ids.filter { $0.kind == .hex }.map { id in
+            (id: id, hex: try writer.first("SELECT hex FROM node WHERE uuid = ?", id.uuid) { $0.int64(0) } ?? 0)
+        }
+        for (id, _) in rows.sorted(by: { $0.hex > $1.hex }) {
             guard let row = try nodes.storage.row(id), row.state == .present else { continue }
             if let container = row.container, container != list.id, try nodes.storage.row(container)?.state == .present { continue }
             try moveToTop(id)
@@ -291,12 +332,14 @@ extension MyHexlistTransaction {
         }
 
         var result = MyHexlistUndo(
-            number: list.changes + 1, hexes: MyHexlistChange.Counts(), links: MyHexlistChange.Counts(), kept: [], keptCount: 0)
+            number: list.changes + 1, undone: [], hexes: MyHexlistChange.Counts(), links: MyHexlistChange.Counts(), kept: [], keptCount: 0)
         var restored: [ListNode.ID] = []
         for (number, records) in records.reversed() {
-            for (id, part) in try revert(records, &undone, &restored) {
+            let (isReverted, kept) = try revert(records, &undone, &restored)
+            if isReverted { result.undone.insert(number, at: 0) }
+            for (id, part) in kept {
                 result.keptCount += 1
-                if result.kept.count < MyHexlistUndo.listedValues { result.kept.append(try kept(part, of: id, by: number)) }
+                if result.kept.count < MyHexlistUndo.listedValues { result.kept.append(try self.kept(part, of: id, by: number)) }
             }
             draft.add(nodes.takeChanges())
         }
@@ -311,12 +354,13 @@ extension MyHexlistTransaction {
 
     /// Reverts one change of the log.
     /// - Parameter restored: gets the restored nodes.
-    /// - Returns: the parts that were not reverted.
+    /// - Returns: whether a part was reverted, and the parts that were not.
     private mutating func revert(
         _ records: [ChangeRecord], _ undone: inout ListTransaction<SQLListStorage>.UndoneVersions, _ restored: inout [ListNode.ID]
-    ) throws -> [(ListNode.ID, ListChange.Part)] {
+    ) throws -> (isReverted: Bool, kept: [(ListNode.ID, ListChange.Part)]) {
         var kept: [(ListNode.ID, ListChange.Part)] = []
         var changes: [ListChange] = []
+        var deletions: [ListNode.ID] = []
         for record in records {
             guard case .node(let change, _) = record else { continue }
             if change.parts.contains(.deletion) {
@@ -324,16 +368,22 @@ extension MyHexlistTransaction {
                     kept.append((change.after.id, .deletion))
                     continue
                 }
-                try countTogether(with: change.after.id)
-                restored.append(change.after.id)
+                deletions.append(change.after.id)
             } else if change.parts.contains(.restoring), change.after.id.kind == .hex {
                 // The hex is deleted again, with what was restored with it.
                 let row = try writer.first("SELECT hex FROM node WHERE uuid = ?", change.after.id.uuid) { $0.optionalInt64(0) } ?? nil
-                if let row { try countInside(row) }
+                if let row { try countDeletedInside(row) }
             }
             changes.append(change)
         }
-        for (id, parts) in try nodes.undo(changes, &undone) { kept += parts.map { (id, $0) } }
+        let renumbered = Self.renumberedTags(of: changes)
+        let unreverted = try nodes.undo(changes, &undone)
+        for (id, parts) in unreverted { kept += parts.subtracting(renumbered[id] ?? []).map { (id, $0) } }
+        for id in deletions where unreverted[id]?.contains(.deletion) != true {
+            try countTogether(with: id)
+            restored.append(id)
+        }
+        var isReverted = !nodes.changes.isEmpty
         let hasAdditions = records.contains { if case .node = $0 { false } else { true } }
         if hasAdditions || !restored.isEmpty { try derive() }
         for record in records.reversed() {
@@ -347,14 +397,19 @@ extension MyHexlistTransaction {
                 }
             }
         }
-        return kept
+        isReverted = isReverted || !nodes.changes.isEmpty
+        return (isReverted, kept)
+    }
+
+    /// Returns the tags that only got another number, because another tag was added or removed.
+    private static func renumberedTags(of changes: [ListChange]) -> [ListNode.ID: Set<ListChange.Part>] {
+        Dictionary(changes.map { ($0.after.id, $0.parts.filter($0.isRenumberedTag)) }) { $0.union($1) }
     }
 
     private mutating func undoAddition(
         of id: ListNode.ID, _ version: ListVersion, _ undone: ListTransaction<SQLListStorage>.UndoneVersions
     ) throws -> [(ListNode.ID, ListChange.Part)] {
-        let (deleted, kept) = try nodes.undoAddition(of: id, version: version, undone)
-        let inside = deleted.dropFirst()
+        let (inside, kept) = try nodes.undoAddition(of: id, version: version, undone)
         draft.countDeleted(
             hexes: inside.count { $0.kind == .hex }, links: inside.count { $0.kind == .link })
         return kept.map { ($0, .addition) }
