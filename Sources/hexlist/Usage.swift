@@ -8,6 +8,7 @@ struct Usage {
     private let commands: [any ParsableCommand.Type]
     /// The first word that is not a known subcommand although one is expected; `nil` if there is none.
     private let unknown: String?
+    private let arguments: [String]
 
     /// Finds the command in the arguments.
     /// - Parameter arguments: the arguments without the program's name.
@@ -24,18 +25,21 @@ struct Usage {
         }
         self.commands = commands
         self.unknown = unknown
+        self.arguments = arguments
     }
 
     /// Returns the error for the user.
     /// - Parameter message: the message of swift-argument-parser.
     func error(_ message: String) -> HexlistError {
         let help = "More: `\(line) --help`."
-        if let unknown, message.contains("'\(unknown)'"), message.contains("nexpected argument") {
+        if let unknown, message.contains("nexpected argument"), message.contains("'\(unknown)'") || isMistaken(unknown) {
             let hint = nearestCommand(to: unknown).map { "Did you mean `\($0)`? " } ?? ""
             let shown = TerminalText.clean(unknown, columns: 60)
             return HexlistError(.badRequest, "There is no command `\(line) \(shown)`.", hint: hint + help)
         }
         if let name = Self.quoted(message, after: "Missing expected argument '") {
+            // swift-argument-parser reports the missing argument even if there is an unknown option in its place.
+            if let option = unknownOption { return noOption(option, help: help) }
             let placeholder = name.split { "<> .".contains($0) }.first ?? "argument"
             return HexlistError(
                 .badRequest, "Which \(placeholder)?", hint: [form(of: name), help].compactMap(\.self).joined(separator: " "))
@@ -47,13 +51,35 @@ struct Usage {
         let parts = message.split(separator: "'", omittingEmptySubsequences: false)
         guard message.hasPrefix("Unknown option '"), parts.count >= 3 else { return HexlistError(.badRequest, message, hint: help) }
         // swift-argument-parser suggests any option within an edit distance of three, such as `--to` for `--foo`.
-        let option = String(parts[1])
+        return noOption(String(parts[1]), help: help)
+    }
+
+    /// Whether a word after `hexlist mine` is not the number of a hex, but means a subcommand.
+    private func isMistaken(_ word: String) -> Bool {
+        commands.last == MineCommand.self && HexID(argument: word) == nil && MineListCommand.meant(by: word) != nil
+    }
+
+    /// The first option that the help of the command does not mention.
+    private var unknownOption: String? {
+        let options = arguments.prefix { $0 != "--" }.filter { $0.hasPrefix("-") && $0.utf8.count > 1 }
+        guard !options.isEmpty else { return nil }
+        let words = Set(Self.words(ofHelpFor: commands[commands.count - 1]).map(String.init))
+        return options.first { option in
+            // A value may follow directly: `--limit=5`, `-n5`.
+            let name = option.hasPrefix("--") ? String(option.prefix { $0 != "=" }) : String(option.prefix(2))
+            return !words.contains(name)
+        }
+    }
+
+    /// Returns the error for an unknown option.
+    private func noOption(_ option: String, help: String) -> HexlistError {
         let nearest = nearestOption(to: option)
         if nearest == option {
             return HexlistError(.badRequest, "Options go after the command: `\(line) \(option)`.", hint: help)
         }
         let hint = nearest.map { "Did you mean `\($0)`? " } ?? ""
-        return HexlistError(.badRequest, "`\(line)` has no option `\(option)`.", hint: hint + help)
+        let shown = TerminalText.clean(option, columns: 60)
+        return HexlistError(.badRequest, "`\(line)` has no option `\(shown)`.", hint: hint + help)
     }
 
     /// Returns the error for a value that could not be parsed; `nil` for any other message.
@@ -128,6 +154,7 @@ struct Usage {
     /// the word may be a peer or an outbox row.
     private func nearestCommand(to word: String) -> String? {
         let last = commands[commands.count - 1]
+        if last == MineCommand.self, let meant = MineListCommand.meant(by: word) { return "\(line) \(meant)" }
         let names = last.configuration.subcommands.map(Self.name)
         if let near = NearestName.likely(word, among: names) { return "\(line) \(near)" }
         let elsewhere = Self.leaves(Hexlist.self, "hexlist").first { $0.split(separator: " ").last.map(String.init) == word.lowercased() }

@@ -18,7 +18,7 @@ import Testing
     @Test func changes() {
         #expect(MineHistoryText.change(change(nil, MineChangeCounts(deleted: 18))) == "deleted 18 links")
         let edit = change(MineChangeCounts(changed: 1), MineChangeCounts(added: 1, moved: 2, changed: 1), undoneBy: 8)
-        #expect(MineHistoryText.change(edit) == "added 1 link, moved 2 links, changed 1 hex and 1 link (undone)")
+        #expect(MineHistoryText.change(edit) == "undone: added 1 link, moved 2 links, changed 1 hex and 1 link")
         #expect(MineHistoryText.change(change(MineChangeCounts(restored: 2), undo: true)) == "undo: restored 2 hexes")
         #expect(MineHistoryText.subject(change(subject: "Work", others: 2)) == "Work, and 2 others")
         #expect(MineHistoryText.subject(change()) == "(no description)")
@@ -45,16 +45,36 @@ import Testing
             MineKeptValue(change: 7, hex: nil, link: "https://a.example/\u{1B}[1m", name: "note"),
         ]
         result.keptCount = 3
+        result.undone = [7, 8]
         #expect(
-            MineHistoryText.undone([7, 8], result) == [
+            MineHistoryText.undone([7, 8, 7], result) == [
                 "2 changes are undone: restored 18 links.", "3 values stay, because of later changes:", "  hex 3: title",
                 "  a hex, https://a.example/\u{FFFD}[1m: note", "  and 1 more",
             ])
+        #expect(MineHistoryText.undone([7, 8, 9], result).first == "2 of 3 changes are undone: restored 18 links.")
+        result.undone = [8]
+        #expect(MineHistoryText.undone([7, 8], result).first == "1 of 2 changes is undone: restored 18 links.")
+    }
+
+    @Test("the number of a hex is named, also on a narrow terminal") func hexCells() {
+        var table = Table(["NUMBER", "WHAT", "IN HEX"])
+        table.add([Table.Cell("813"), Table.Cell("a link with a long name"), MineHistoryText.cell(hex: 5)])
+        #expect(table.lines(Terminal(isInteractive: true, hasColor: false, width: 24)).joined(separator: " ").contains("in hex 5"))
     }
 
     @Test func trash() {
-        #expect(MineHistoryText.restored(RestoredItemJSON(number: 1, hex: 7, link: nil)) == "Hex 7 is back.")
-        #expect(MineHistoryText.restored(RestoredItemJSON(number: 1, hex: 7, link: 2)) == "The link is back, as link 2 of hex 7.")
+        var hex = RestoredItemJSON(number: 1, hex: 7, link: nil)
+        #expect(MineHistoryText.restored(hex) == "Hex 7 is back, at the top level.")
+        hex.parent = 2
+        #expect(MineHistoryText.restored(hex) == "Hex 7 is back, in hex 2.")
+        var link = RestoredItemJSON(number: 1, hex: 7, link: 2)
+        #expect(MineHistoryText.restored(link) == "The link is back, as link 2 of hex 7.")
+        link.hexRestored = true
+        #expect(
+            MineHistoryText.restored(link)
+                == "The link is back, as link 2 of hex 7. Hex 7 was deleted too: it is shown again, with this link only.")
+        #expect(MineHistoryText.emptied(0) == "0 hexes and links removed, and the change log is cleared.")
+        #expect(MineHistoryText.emptied(1) == "1 hex or link removed, and the change log is cleared.")
         func item(_ url: String?, _ subject: String) -> TrashedItemJSON {
             TrashedItemJSON(
                 number: 1, hex: nil, subject: subject, url: url, parent: nil, parentSubject: nil, hexesInside: 0, links: 0,

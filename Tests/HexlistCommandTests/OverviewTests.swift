@@ -45,7 +45,7 @@ struct NewsTests {
 
     @Test("a deletion says what can be brought back") func finality() {
         #expect(DeleteCommand.finality(own: 0, of: 2) == "This cannot be undone.")
-        #expect(DeleteCommand.finality(own: 2, of: 2) == "They can be brought back for 30 days.")
+        #expect(DeleteCommand.finality(own: 2, of: 2) == "They can be brought back for 60 days.")
         #expect(DeleteCommand.finality(own: 1, of: 2) == "Only those of My Hexlist can be brought back.")
     }
 

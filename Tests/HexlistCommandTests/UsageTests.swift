@@ -148,6 +148,24 @@ struct UsageTests {
         #expect(item.hint?.hasPrefix("Give numbers from `hexlist mine trash`.") == true, "\(item)")
     }
 
+    @Test("an unknown option is named, also if it is in the place of a missing argument") func unknownOption() {
+        for option in ["-1", "--all"] {
+            let error = Usage(["mine", "undo", option]).error("Missing expected argument '<change> ...'")
+            #expect(error.message == "`hexlist mine undo` has no option `\(option)`.")
+        }
+        #expect(Usage(["mine", "undo", "--json"]).error("Missing expected argument '<change> ...'").message == "Which change?")
+    }
+
+    @Test("other words for commands of My Hexlist are recognised") func synonyms() {
+        for (word, command) in [("history", "log"), ("redo", "undo"), ("delete", "rm"), ("purge", "trash --empty"), ("trahs", "trash")] {
+            let error = Usage(["mine", word, "7"]).error("Unexpected argument '7'")
+            #expect(error.message == "There is no command `hexlist mine \(word)`.")
+            #expect(error.hint?.hasPrefix("Did you mean `hexlist mine \(command)`?") == true, "\(error)")
+        }
+        #expect(Usage(["mine", "6", "7"]).error("Unexpected argument '7'").message == "Unexpected argument '7'")
+        #expect(MineListCommand.meant(by: "History") == "log")
+    }
+
     @Test("other errors are reported with the command whose help explains them")
     func other() {
         let error = Usage(["outbox", "--to", "bob", "5"]).error("Missing value for '--limit <n>'")

@@ -264,7 +264,7 @@ struct DeleteCommand: AsyncParsableCommand {
             wait for approval. Hexes inside a hex are deleted with it. On a terminal it asks first if there are hexes inside, or 20 \
             links or more.
 
-            Hexes of My Hexlist can be brought back for 30 days, with `hexlist mine restore`. Received hexes cannot: `hexlist export` \
+            Hexes of My Hexlist can be brought back for 60 days, with `hexlist mine restore`. Received hexes cannot: `hexlist export` \
             writes a copy first.
             """)
 
@@ -330,7 +330,7 @@ struct DeleteCommand: AsyncParsableCommand {
     static func finality(own: Int, of all: Int) -> String {
         own == 0
             ? "This cannot be undone."
-            : own == all ? "They can be brought back for 30 days." : "Only those of My Hexlist can be brought back."
+            : own == all ? "They can be brought back for 60 days." : "Only those of My Hexlist can be brought back."
     }
 
     /// Returns the text if nothing was deleted.

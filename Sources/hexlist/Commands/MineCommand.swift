@@ -62,9 +62,20 @@ struct MineListCommand: AsyncParsableCommand {
     /// The names of the subcommands of `mine`, used to suggest one for a typo.
     private static let subcommands = ["list", "add", "edit", "tag", "move", "check", "rm", "restore", "bin", "log", "undo", "trash"]
 
+    /// Other words for subcommands, each with the subcommand to suggest.
+    private static let synonyms = [
+        "history": "log", "changes": "log", "redo": "undo", "revert": "undo", "delete": "rm", "remove": "rm", "del": "rm",
+        "purge": "trash --empty", "empty": "trash --empty", "deleted": "trash", "undelete": "restore",
+    ]
+
+    /// Returns the subcommand that a word probably means; `nil` if there is none.
+    static func meant(by word: String) -> String? {
+        synonyms[word.lowercased()] ?? NearestName.likely(word, among: subcommands)
+    }
+
     func validate() throws {
         if let hex, HexID(argument: hex) == nil {
-            let meant = NearestName.likely(hex, among: Self.subcommands).map { "Did you mean `mine \($0)`?" }
+            let meant = Self.meant(by: hex).map { "Did you mean `mine \($0)`?" }
             throw ValidationError(
                 "`\(TerminalText.clean(hex, columns: 40))` is not a hex. \(meant ?? "Give a number from `hexlist mine`.")")
         }
@@ -375,8 +386,8 @@ struct MineRemoveCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "rm", abstract: "Delete hexes of My Hexlist, with everything inside.",
         discussion: """
-            It asks first if there are hexes inside; on a terminal also from 20 links on. `hexlist mine restore` brings them back, for 60 \
-            days.
+            It asks first if there are hexes inside; on a terminal also from 20 links on. For 60 days, `hexlist mine restore` brings them \
+            back. `hexlist mine trash` lists them, and deleted links.
             """)
 
     @OptionGroup var common: CommonOptions
@@ -408,6 +419,7 @@ struct MineRemoveCommand: AsyncParsableCommand {
                 try output.wrapped(MineText.deleted(changed.changed, inside: inside))
             }
             try output.flush()
+            guard !output.json else { return }
             UndoHint.note(["mine", "restore"] + hexes.prefix(20).map { "\($0.value)" })
         }
     }
@@ -415,10 +427,10 @@ struct MineRemoveCommand: AsyncParsableCommand {
 
 struct MineRestoreCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "restore", abstract: "Bring back deleted hexes of My Hexlist, with everything inside.",
+        commandName: "restore", abstract: "Bring back deleted hexes by their numbers. For links: `trash --restore`.",
         discussion: """
-            `hexlist mine bin` lists them. A hex goes back to its place and has its number again; if the hex that it was in is gone, it goes \
-            to the top level. `hexlist mine trash` restores single links too.
+            `hexlist mine trash` lists them. A hex goes back to its place, with everything inside, and has its number again; if the hex \
+            that it was in is gone, it goes to the top level. `hexlist mine trash --restore` also restores single links.
             """)
 
     @OptionGroup var common: CommonOptions
@@ -444,15 +456,15 @@ struct MineRestoreCommand: AsyncParsableCommand {
 
 struct MineBinCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "bin", abstract: "List deleted hexes of My Hexlist, newest first.",
+        commandName: "bin", abstract: "The older list of deleted hexes, without links. Use `trash`.",
         discussion: """
-            They can be restored for 60 days, unless more than 64 MiB were deleted since. `hexlist mine trash` lists deleted links too. \
-            --empty removes all deleted hexes and links at once, and clears the change log.
+            Newest first. They can be restored for 60 days, unless more than 64 MiB were deleted since. `hexlist mine trash` lists deleted \
+            links too. --empty removes all deleted hexes and links at once, and clears the change log.
             """)
 
     @OptionGroup var common: CommonOptions
 
-    @Flag(help: "Remove all of them.")
+    @Flag(help: "Remove all deleted hexes and links for good, and clear the change log.")
     var empty = false
 
     @Flag(help: "Do not ask.")
@@ -460,10 +472,14 @@ struct MineBinCommand: AsyncParsableCommand {
 
     @OptionGroup var rows: RowLimit
 
+    func validate() throws {
+        if yes, !empty { throw ValidationError("--yes needs --empty.") }
+    }
+
     func run() async throws {
         let output = common.output
         try await common.withClient { client in
-            if empty { return try await emptyBin(client, output) }
+            if empty { return try await MineHistoryText.emptyTrash(client, output, line: yes ? nil : "hexlist mine bin --empty --yes") }
             let header = ["HEX", "DELETED", "LINKS", "INSIDE", "DESCRIPTION"]
             let (listed, hasMore) = try await output.pages(maximum: rows.maximum(for: output), header: header) {
                 try await client.binnedHexes(limit: $0, after: $1)
@@ -476,17 +492,6 @@ struct MineBinCommand: AsyncParsableCommand {
             if listed == 0, !output.json { StandardError.note("The bin is empty.") }
             if hasMore { StandardError.note("There are more; list all with --limit 0.") }
         }
-    }
-
-    private func emptyBin(_ client: HexlistClient, _ output: Output) async throws {
-        if !yes { try MineHistoryText.emptying("hexlist mine bin --empty --yes").ask() }
-        let changed = try await client.emptyBin()
-        if output.json {
-            try output.object(changed)
-        } else {
-            try output.line("\(HumanText.count(changed.changed, "hex", "hexes")) removed.")
-        }
-        try output.flush()
     }
 }
 

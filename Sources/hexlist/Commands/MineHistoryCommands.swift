@@ -28,7 +28,7 @@ struct MineLogCommand: AsyncParsableCommand {
 
     @OptionGroup var rows: RowLimit
 
-    @Argument(help: ArgumentHelp("The number of a hex of My Hexlist, which may be deleted.", valueName: "hex"), completion: .mine)
+    @Argument(help: ArgumentHelp("The number of a hex of My Hexlist, which may be deleted.", valueName: "hex"), completion: .mineAndBinned)
     var hex: HexID?
 
     func run() async throws {
@@ -41,12 +41,10 @@ struct MineLogCommand: AsyncParsableCommand {
             } cells: { change in
                 let first = [
                     Table.Cell(String(change.number)), Table.Cell(HumanText.moment(change.at), .faint),
-                    Table.Cell(MineHistoryText.change(change), minimum: 16),
+                    Table.Cell(MineHistoryText.change(change), minimum: 30),
                 ]
                 guard hex == nil else { return first + [Table.Cell(MineHistoryText.before(change), columns: 200, minimum: 16)] }
-                return first + [
-                    Table.Cell(change.hex.map(String.init) ?? "–"), Table.Cell(MineHistoryText.subject(change), minimum: 16),
-                ]
+                return first + [MineHistoryText.cell(hex: change.hex), Table.Cell(MineHistoryText.subject(change), minimum: 16)]
             }
             if listed == 0, !output.json {
                 StandardError.note(hex == nil && since == nil ? "The change log is empty." : "There are no such changes in the log.")
@@ -79,7 +77,7 @@ struct MineUndoCommand: AsyncParsableCommand {
                 for line in MineHistoryText.undone(changes.map(\.value), undone) { try output.wrapped(line) }
             }
             try output.flush()
-            UndoHint.note(["mine", "undo", "\(undone.number)"])
+            if !output.json { UndoHint.note(["mine", "undo", "\(undone.number)"]) }
         }
     }
 }
@@ -89,7 +87,8 @@ struct MineTrashCommand: AsyncParsableCommand {
         commandName: "trash", abstract: "List the deleted hexes and links of My Hexlist, or restore some.",
         discussion: """
             Newest first. They can be restored for 60 days, unless more than 64 MiB were deleted since. A hex is restored with everything \
-            inside, at its former place; if the hex that contained it is gone, at the top level.
+            inside, at its former place; if the hex that contained it is gone, at the top level. `hexlist mine bin` is an older list, \
+            without links.
             """)
 
     @OptionGroup var common: CommonOptions
@@ -114,16 +113,18 @@ struct MineTrashCommand: AsyncParsableCommand {
     func run() async throws {
         let output = common.output
         try await common.withClient { client in
-            if empty { return try await emptyTrash(client, output) }
+            if empty {
+                return try await MineHistoryText.emptyTrash(client, output, line: yes ? nil : "hexlist mine trash --empty --yes")
+            }
             if !restore.isEmpty { return try await restoreItems(client, output) }
-            let header = ["NUMBER", "DELETED", "WHAT", "IN", "LINKS", "DESCRIPTION"]
+            let header = ["NUMBER", "DELETED", "WHAT", "IN HEX", "LINKS", "DESCRIPTION"]
             let (listed, hasMore) = try await output.pages(maximum: rows.maximum(for: output), header: header) {
                 try await client.mineTrash(limit: $0, after: $1)
             } cells: { item in
                 [
                     Table.Cell(String(item.number)), Table.Cell(HumanText.moment(item.deletedAt), .faint),
                     Table.Cell(item.url == nil ? item.hex.map { "hex \($0)" } ?? "hex" : "link"),
-                    Table.Cell(item.parent.map(String.init) ?? "–"),
+                    MineHistoryText.cell(hex: item.parent),
                     item.url == nil ? Table.Cell(count: item.links) : Table.Cell("–"),
                     Table.Cell(MineHistoryText.title(item), minimum: 16),
                 ]
@@ -142,17 +143,6 @@ struct MineTrashCommand: AsyncParsableCommand {
         }
         try output.flush()
     }
-
-    private func emptyTrash(_ client: HexlistClient, _ output: Output) async throws {
-        if !yes { try MineHistoryText.emptying("hexlist mine trash --empty --yes").ask() }
-        let changed = try await client.emptyTrash()
-        if output.json {
-            try output.object(changed)
-        } else {
-            try output.line("\(HumanText.count(changed.changed, "hex or link", "hexes and links")) removed.")
-        }
-        try output.flush()
-    }
 }
 
 /// Texts about the change log and the trash of My Hexlist.
@@ -161,7 +151,8 @@ enum MineHistoryText {
     static func change(_ change: MineChangeJSON) -> String {
         let text = changes(change.hexes, change.links)
         let done = change.undo ? "undo: \(text)" : text
-        return change.undoneBy == nil ? done : "\(done) (undone)"
+        // At the beginning, because the end of the text is cut on a narrow terminal.
+        return change.undoneBy == nil ? done : "undone: \(done)"
     }
 
     /// Returns the parts of a change, such as `added 2 links, moved 1 link`.
@@ -198,8 +189,17 @@ enum MineHistoryText {
 
     /// Returns the result of an undo, one line each: what was reverted, and the values that stay.
     static func undone(_ numbers: [Int64], _ result: MineUndoResult) -> [String] {
-        let what = numbers.count == 1 ? "Change \(numbers[0]) is undone" : "\(numbers.count) changes are undone"
-        var lines = ["\(what): \(changes(result.hexes, result.links))."]
+        let (all, undone) = (Set(numbers).count, result.undone.count)
+        let what =
+            if all == 1 {
+                "Change \(numbers[0]) is undone"
+            } else if undone == all {
+                "\(all) changes are undone"
+            } else {
+                "\(undone) of \(all) changes \(undone == 1 ? "is" : "are") undone"
+            }
+        let done = changes(result.hexes, result.links)
+        var lines = [done.isEmpty ? "\(what)." : "\(what): \(done)."]
         guard result.keptCount > 0 else { return lines }
         lines.append("\(HumanText.count(result.keptCount, "value stays", "values stay")), because of later changes:")
         lines += result.kept.map { kept in
@@ -211,14 +211,39 @@ enum MineHistoryText {
         return lines
     }
 
+    /// Returns the sentence printed after an item was restored, with its place.
     static func restored(_ item: RestoredItemJSON) -> String {
-        item.link.map { "The link is back, as link \($0) of hex \(item.hex)." } ?? "Hex \(item.hex) is back."
+        guard let link = item.link else {
+            return "Hex \(item.hex) is back, \(item.parent.map { "in hex \($0)" } ?? "at the top level")."
+        }
+        let text = "The link is back, as link \(link) of hex \(item.hex)."
+        return item.hexRestored ? "\(text) Hex \(item.hex) was deleted too: it is shown again, with this link only." : text
+    }
+
+    /// Returns the cell with the number of a hex. On a very narrow terminal the header is put before the number, as before a count.
+    static func cell(hex: Int64?) -> Table.Cell {
+        guard let hex else { return Table.Cell("–") }
+        return Table.Cell(count: Int(hex))
     }
 
     /// Returns the description of an item; for a link, also its URL.
     static func title(_ item: TrashedItemJSON) -> String {
         guard let url = item.url else { return item.subject }
         return HexSubject.isBlank(item.subject) ? url : "\(item.subject)  \(url)"
+    }
+
+    /// Removes everything from the trash, and prints how much that was.
+    /// - Parameter line: the command that does it without a question; `nil` if it is not asked.
+    static func emptyTrash(_ client: HexlistClient, _ output: Output, line: String?) async throws {
+        if let line { try emptying(line).ask() }
+        let changed = try await client.emptyTrash()
+        if output.json { try output.object(changed) } else { try output.wrapped(emptied(changed.changed)) }
+        try output.flush()
+    }
+
+    /// Returns the sentence printed after the trash was emptied.
+    static func emptied(_ count: Int) -> String {
+        "\(HumanText.count(count, "hex or link", "hexes and links")) removed, and the change log is cleared."
     }
 
     /// Returns the question before the trash is emptied.

@@ -107,6 +107,13 @@ extension CompletionKind {
         try await client.binnedHexes(limit: Candidates.limit).items.map { Candidate(word: String($0.id), about: $0.subject) }
     }
 
+    /// Completes the newest hexes of My Hexlist, and those in the bin.
+    static let mineAndBinned = completion { client, _, _ in
+        let mine = try await client.hexes(.init(location: "mine"), limit: Candidates.limit).items.map { Candidate($0) }
+        let binned = try await client.binnedHexes(limit: Candidates.limit).items
+        return mine + binned.map { Candidate(word: String($0.id), about: "deleted: \($0.subject)") }
+    }
+
     /// Completes the newest changes of My Hexlist that can be undone.
     static let mineChanges = completion { client, _, _ in
         try await client.mineLog(limit: Candidates.limit).items.filter(\.undoable).map {
