@@ -1,8 +1,9 @@
 // The change log and the trash of My Hexlist, as dialogs.
 import { h, ask, clean, count, when, wholeTime, toast, button, dialog } from './dom.js';
 import { query } from './api.js';
+import { commitDeletions } from './hexes.js';
 
-const PAGE = 50;
+const PAGE = 50, LARGE_PAGE = 500;
 const VERBS = ['added', 'deleted', 'restored', 'moved', 'changed'];
 
 /** Describes a change, such as `added 1 hex and 3 links, moved 1 link`. */
@@ -20,61 +21,101 @@ function valuesBefore({ values = [] }) {
 }
 
 const time = (text) => h('time', { datetime: text, title: wholeTime(text) }, when(text));
-const row = (name, under, ...tools) => h('li', h('div.link-text', h('span', { dir: 'auto' }, name), h('div.under', under.filter(Boolean).map((part) => typeof part === 'string' ? h('span', { dir: 'auto' }, part) : part))), h('div.tools', tools));
+/** Makes an element for a text of any length. Three lines are shown; a longer text is also the tooltip. */
+const clamped = (text) => h('span.clamp', { dir: 'auto', title: text.length > 100 && text }, text);
+const row = (name, under, ...tools) => h('li', h('div.link-text', clamped(name), h('div.under', under.filter(Boolean).map((part) => typeof part === 'string' ? clamped(part) : part))), h('div.tools', tools));
 
 /**
  * Opens a dialog with a list that is read page by page.
  * @param path the operation that lists the items
  * @param about a text about the list, and `none` a text for an empty one
- * @param rowOf makes the row of an item; `again()` reads the list again
+ * @param rowOf makes the row of an item; `run(change)` makes a change and reads the list again, even if the change failed
+ * @param refresh called after a change
  */
-function listDialog(title, path, about, none, rowOf) {
-  const list = h('ul.links'), more = button('Show more', () => load(next), '.link');
-  let next;
-  const load = async (after) => {
-    const page = await ask('GET', `${path}${query({ limit: PAGE, after })}`);
-    if (!page) return;
-    const rows = page.items.map((item) => rowOf(item, () => load()));
-    if (after) list.append(...rows); else list.replaceChildren(...rows);
+async function listDialog(title, path, about, none, rowOf, refresh) {
+  const list = h('ul.links'), more = button('Show more', () => once(showMore), '.link');
+  let next, isBusy = false;
+  const once = async (work) => {
+    if (isBusy) return;
+    isBusy = true;
+    try { await work(); } finally { isBusy = false; }
+  };
+  const rowsOf = (items) => items.map((item) => {
+    const element = rowOf(item, (change) => once(async () => { await change(); refresh(); await reload(item.number); }));
+    element.dataset.number = item.number;
+    return element;
+  });
+  const draw = (page, isMore) => {
+    const rows = rowsOf(page.items);
+    if (isMore) list.append(...rows); else list.replaceChildren(...rows);
     if (!list.firstChild) list.append(h('li.faint', none));
     next = page.next;
     more.hidden = !next;
+    return rows;
+  };
+  /** Reads items after a cursor: at least `wanted` of them, if there are so many. Resolves to null after an error. */
+  const read = async (after, wanted) => {
+    const items = [];
+    do {
+      const page = await ask('GET', `${path}${query({ limit: Math.min(Math.max(PAGE, wanted - items.length), LARGE_PAGE), after })}`);
+      if (!page) return null;
+      items.push(...page.items);
+      after = page.next;
+    } while (after && items.length < wanted);
+    return { items, next: after };
+  };
+  const showMore = async () => {
+    const page = await read(next, 0);
+    if (!page) return;
+    const hasFocus = document.activeElement === more, [first] = draw(page, true);
+    if (!hasFocus || !more.hidden || !first) return;
+    first.tabIndex = -1;
+    (first.querySelector('button') ?? first).focus();
+  };
+  /** Reads as many items as are shown, without scrolling. Focuses the button of the item with this number, or the next button. */
+  const reload = async (number) => {
+    const page = await read(undefined, list.children.length);
+    if (!page) return;
+    const numbers = [...list.children].map((one) => one.dataset.number), rest = numbers.slice(numbers.indexOf(String(number)));
+    const active = document.activeElement, hasFocus = element.open && (active === document.body || active === element || list.contains(active));
+    const top = element.scrollTop;
+    draw(page);
+    element.scrollTop = top;
+    if (!hasFocus) return;
+    const buttons = new Map([...list.querySelectorAll('button')].map((one) => [one.closest('li').dataset.number, one]));
+    (rest.map((one) => buttons.get(one)).find(Boolean) ?? [...buttons.values()].at(-1) ?? element.querySelector('header button')).focus();
   };
   more.hidden = true;
-  dialog(title, () => [h('p', about), list, more]);
-  load();
+  const element = dialog(title, () => [h('p', about), list, more]);
+  await commitDeletions();
+  await once(async () => { const page = await read(undefined, 0); if (page) draw(page); });
 }
 
 /** Opens the change log of My Hexlist. @param refresh called after an undo */
 export function historyDialog(refresh) {
-  listDialog('History', '/v1/mine/log', 'The changes of the last 30 days. Values that were changed again later stay when you undo a change.', 'No changes yet.', (change, again) => {
-    const undo = async () => {
+  listDialog('History', '/v1/mine/log', 'The changes of the last 30 days. Values that were changed again later stay when you undo a change.', 'No changes yet.', (change, run) => {
+    const undo = () => run(async () => {
       const done = await ask('POST', '/v1/mine/undo', { changes: [change.number] });
       if (!done) return;
       const kept = done.keptCount ? ` ${count(done.keptCount, 'value')} stayed, because of later changes.` : '';
       toast(`Undone: ${changeText(done)}.${kept}`, { time: kept ? 9000 : 5000 });
-      again();
-      refresh();
-    };
+    });
     const subject = clean(change.subject), others = change.others ? `, and ${count(change.others, 'other')}` : '';
-    return row(`${change.undo ? 'Undo: ' : ''}${changeText(change)}`,
+    const text = `${change.undo ? 'Undo: ' : ''}${changeText(change)}`;
+    return row(text,
       [time(change.at), (subject || others) && `${subject}${others}`, change.undoneBy && 'undone', ...valuesBefore(change)],
-      change.undoable && button('Undo', undo));
-  });
+      change.undoable && button('Undo', undo, '', { 'aria-label': `Undo: ${text}${subject ? `, ${subject.slice(0, 120)}` : ''}` }));
+  }, refresh);
 }
 
 /** Opens the trash of My Hexlist. @param refresh called after an item was restored */
 export function trashDialog(refresh) {
-  listDialog('Trash', '/v1/mine/trash', 'Deleted hexes and links. They can be restored for 60 days.', 'The trash is empty.', (item, again) => {
-    const restore = async () => {
-      const name = clean(item.subject) || clean(item.url);
-      if (!await ask('POST', '/v1/mine/restore', { numbers: [item.number] }, name ? `“${name.slice(0, 40)}” is back.` : 'The hex is back.')) return;
-      again();
-      refresh();
-    };
+  listDialog('Trash', '/v1/mine/trash', 'Deleted hexes and links. They can be restored for 60 days.', 'The trash is empty.', (item, run) => {
+    const name = clean(item.subject) || clean(item.url);
+    const restore = () => run(() => ask('POST', '/v1/mine/restore', { numbers: [item.number] }, name ? `“${name.slice(0, 40)}” is back.` : 'The hex is back.'));
     const inside = [item.hexesInside && count(item.hexesInside, 'hex', 'hexes'), item.links && count(item.links, 'link')].filter(Boolean).join(' and ');
-    return row(clean(item.subject) || clean(item.url) || '(no description)',
+    return row(name || '(no description)',
       [time(item.deletedAt), item.url ? 'link' : 'hex', item.url && item.subject && clean(item.url), inside && `with ${inside}`, item.in && `was in “${clean(item.inSubject) || item.in}”`],
-      button('Restore', restore));
-  });
+      button('Restore', restore, '', { 'aria-label': `Restore: ${name.slice(0, 120) || `${item.url ? 'link' : 'hex'} without a description`}` }));
+  }, refresh);
 }
