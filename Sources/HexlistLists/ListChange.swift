@@ -39,8 +39,9 @@ public struct ListChange: Equatable, Sendable {
         if wasDeleted, !after.isMarkedDeleted { parts.insert(.restoring) }
         if before.title?.value != after.title?.value { parts.insert(.title) }
         if before.place?.parent != after.place?.parent || before.place?.key != after.place?.key { parts.insert(.place) }
+        // A merge may drop an empty register. That changes no value.
         for name in Set(before.registers.keys).union(after.registers.keys)
-        where before.registers[name]?.value != after.registers[name]?.value {
+        where before.registers[name]?.value ?? .empty != after.registers[name]?.value ?? .empty {
             parts.insert(.register(name))
         }
         return parts

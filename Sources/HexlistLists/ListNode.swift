@@ -132,11 +132,24 @@ public struct ListNode: Identifiable, Equatable, Sendable {
     /// - Returns: whether a register was removed.
     private mutating func removeOldestRegisters() -> Bool {
         guard registers.count > ListLimits.registers else { return false }
-        let shared = registers.filter { !Self.privateRegisters.contains($0.key) }
-        guard shared.count > ListLimits.registers else { return false }
-        let oldest = shared.sorted { ($0.value.version, $0.key) < ($1.value.version, $1.key) }.dropLast(ListLimits.registers)
+        let oldest = sharedRegisters.dropLast(ListLimits.registers)
         for (name, _) in oldest { registers[name] = nil }
-        return true
+        return !oldest.isEmpty
+    }
+
+    /// All registers except private ones, oldest first.
+    private var sharedRegisters: [(name: UTF8Text, register: Register)] {
+        registers.lazy.filter { !Self.privateRegisters.contains($0.key) }.map { ($0.key, $0.value) }
+            .sorted { ($0.register.version, $0.name) < ($1.register.version, $1.name) }
+    }
+
+    /// Returns the registers with a value that have to be written again, so that a merge that adds a register drops an empty one instead.
+    /// - Returns: none if the merge drops no register, or there is no empty one.
+    func registersBeforeEmpty(adding name: UTF8Text) -> [(name: UTF8Text, register: Register)] {
+        guard registers.count >= ListLimits.registers, registers[name] == nil else { return [] }
+        let shared = sharedRegisters
+        guard shared.count >= ListLimits.registers, let empty = shared.firstIndex(where: \.register.value.isEmpty) else { return [] }
+        return Array(shared[..<empty])
     }
 
     private static func merge<Value: Comparable>(_ value: inout Value?, _ other: Value?) -> Bool {

@@ -27,9 +27,14 @@ extension ListTransaction {
         try merge(node)
     }
 
+    /// Sets a register. A node has at most `ListLimits.registers`: registers with an empty value make room for a new one.
     public mutating func setRegister(_ name: UTF8Text, of id: ListNode.ID, to value: UTF8Text) throws {
         try detachDeletedContents(of: id)
         var node = ListNode(id: id)
+        // A merge drops the oldest registers, whether or not they have a value. Those with a value are written again, so that empty ones go.
+        for (name, register) in try storage.row(id)?.node.registersBeforeEmpty(adding: name) ?? [] {
+            node.registers[name] = ListNode.Register(version: nextVersion(), value: register.value)
+        }
         node.registers[name] = ListNode.Register(version: nextVersion(), value: value)
         try merge(node)
     }
@@ -62,7 +67,7 @@ extension ListTransaction {
     }
 
     /// Deletes a node with all nodes that are shown in it.
-    /// - Returns: the deleted nodes.
+    /// - Returns: the deleted nodes, first the node itself; none if it was deleted before.
     @discardableResult
     public mutating func delete(_ id: ListNode.ID) throws -> [ListNode.ID] {
         guard id != list, let row = try storage.row(id) else { return [] }
@@ -71,8 +76,9 @@ extension ListTransaction {
         while let (row, container) = open.popLast() {
             // The mark of a hex that is deleted but shown would not change.
             let node = try revive(row.node.id) ? storage.row(row.node.id)?.node ?? row.node : row.node
+            if row.state == .deleted || node.isDeletedAlone { continue }  // the latter: by this transaction
             if node.id.kind == .hex { open += try storage.contents(of: node.id).map { ($0, node.id) } }
-            guard try mark(node, with: container) else { continue }
+            try mark(node, with: container)
             deleted.append(node.id)
         }
         return deleted
@@ -115,6 +121,8 @@ extension ListTransaction {
     /// Writes the place of every hex whose move is ignored because of a cycle, as the derived tree shows it. Called before a hex is moved:
     /// otherwise an ignored move could take effect when the cycle disappears.
     mutating func writeIgnoredMoves() throws {
+        guard !hasWrittenIgnoredMoves else { return }
+        hasWrittenIgnoredMoves = true
         let hexes = try storage.hexes().map { ListStructure.Hex($0.node, leaves: $0.leaves) }
         for (hex, container) in ListStructure(root: list, hexes: hexes).ignoredMoves {
             guard let key = try storage.row(hex)?.node.place?.key else { continue }

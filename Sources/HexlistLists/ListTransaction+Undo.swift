@@ -1,24 +1,21 @@
 extension ListTransaction {
-    /// Reverts changes, newest first. A value that was changed again later is not reverted.
+    /// Reverts changes, newest first. A value is reverted if it is the one that the change wrote, and stays otherwise.
     /// - Parameter changes: changes of this list, oldest first.
     /// - Returns: for each node, the parts that were not reverted.
     public mutating func undo(_ changes: [ListChange]) throws -> [ListNode.ID: Set<ListChange.Part>] {
-        var undone = undoneVersions(of: changes)
-        return try undo(changes, &undone)
+        try undo(changes, undoneVersions(of: changes))
     }
 
     /// Reverts changes, newest first.
     /// - Parameter undone: the versions of all changes that are undone together, of which these are a part.
     public mutating func undo(
-        _ changes: [ListChange], _ undone: inout UndoneVersions
+        _ changes: [ListChange], _ undone: UndoneVersions
     ) throws -> [ListNode.ID: Set<ListChange.Part>] {
         var kept: [ListNode.ID: Set<ListChange.Part>] = [:]
         // Restoring a hex also revives the nodes that were deleted together with it.
         let restored = Set(changes.filter { $0.parts.contains(.deletion) }.map(\.after.id))
         for change in changes.reversed() {
-            // The restoring is reverted last: other values of a deleted node are not reverted, because that would revive it.
-            let parts = Array(change.parts.subtracting([.restoring])) + change.parts.intersection([.restoring])
-            for part in parts where try !revert(part, of: change, restored, &undone) {
+            for part in change.partsToRevert where try !revert(part, of: change, restored, undone) {
                 kept[change.after.id, default: []].insert(part)
             }
         }
@@ -75,8 +72,6 @@ extension ListTransaction {
     /// Versions that do not count as changes made since: those that an undo reverts, and those that it writes itself.
     public struct UndoneVersions {
         private var versions: [ListNode.ID: Set<ListVersion>] = [:]
-        /// For each part that was reverted, the version that its value had before the reverted change.
-        private var revertedTo: [ListNode.ID: [ListChange.Part: ListVersion]] = [:]
         /// The last time of the list's clock before the undo, and the replica that undoes.
         private let clock: Int64
         private let replica: ReplicaNumber
@@ -114,22 +109,6 @@ extension ListTransaction {
         /// Whether the undo itself wrote a version.
         private func isOwn(_ version: ListVersion) -> Bool { version.replica == replica && version.clock > clock }
 
-        /// Whether a part still has the value of a change: the version that it wrote, or the same value again after a later change was
-        /// reverted.
-        fileprivate func isCurrent(_ part: ListChange.Part, of id: ListNode.ID, _ current: ListVersion?, _ written: ListVersion?) -> Bool {
-            guard let current, let written else { return false }
-            return current == written || isOwn(current) && revertedTo[id]?[part] == written
-        }
-
-        fileprivate mutating func revert(_ part: ListChange.Part, of id: ListNode.ID, to version: ListVersion?) {
-            revertedTo[id, default: [:]][part] = version
-        }
-
-        /// Whether a node was deleted again because its restoring was reverted.
-        fileprivate func isDeletedAgain(_ id: ListNode.ID, by mark: DeletionMark?) -> Bool {
-            mark.map { revertedTo[id]?[.deletion] == $0.version } ?? false
-        }
-
         private static func versions(of node: ListNode) -> [ListVersion] {
             [node.place?.version, node.title?.version].compactMap(\.self)
                 + node.registers.filter { !ListNode.privateRegisters.contains($0.key) }.map(\.value.version)
@@ -151,7 +130,7 @@ extension ListTransaction {
     /// Reverts one part of a change.
     /// - Returns: `false` if the part was changed again later, and is therefore not reverted.
     private mutating func revert(
-        _ part: ListChange.Part, of change: ListChange, _ restored: Set<ListNode.ID>, _ undone: inout UndoneVersions
+        _ part: ListChange.Part, of change: ListChange, _ restored: Set<ListNode.ID>, _ undone: UndoneVersions
     ) throws -> Bool {
         let (before, after) = (change.before, change.after)
         guard let row = try storage.row(after.id) else { return false }
@@ -168,33 +147,40 @@ extension ListTransaction {
             return undone.isUnchanged(node, since: nil) ? try mark(node, with: nil) : false
         case .restoring:
             guard !isDeleted, undone.isUnchanged(node, since: after.version) else { return false }
-            undone.revert(.deletion, of: node.id, to: before?.deletion?.version)
             let isMarked = try mark(node, with: before?.deletion?.with)
             try markContents(of: node.id, since: after.version, undone)
             return isMarked
         case .deletion:
-            guard node.isMarkedDeleted, node.deletion == after.deletion || undone.isDeletedAgain(node.id, by: after.deletion) else {
-                return false
-            }
+            guard node.isMarkedDeleted else { return false }
             if let hex = node.deletion?.with, restored.contains(hex) { return true }
-            guard try restore(node.id) else { return false }
-            undone.revert(.place, of: node.id, to: node.place?.version)
-            return true
+            return try restore(node.id)
         case .place:
-            guard undone.isCurrent(part, of: node.id, node.place?.version, after.place?.version), let place = before?.place else {
+            guard node.place?.parent == after.place?.parent, node.place?.key == after.place?.key, let place = before?.place else {
                 return false
             }
-            guard try move(node.id, to: place.parent, key: place.key) else { return false }
-            undone.revert(part, of: node.id, to: place.version)
+            return try move(node.id, to: place.parent, key: place.key)
         case .title:
-            guard undone.isCurrent(part, of: node.id, node.title?.version, after.title?.version) else { return false }
+            guard node.title?.value == after.title?.value else { return false }
             try setTitle(of: node.id, to: before?.title?.value ?? .empty)
-            undone.revert(part, of: node.id, to: before?.title?.version)
         case .register(let name):
-            guard undone.isCurrent(part, of: node.id, node.registers[name]?.version, after.registers[name]?.version) else { return false }
+            guard node.registers[name]?.value ?? .empty == after.registers[name]?.value ?? .empty else { return false }
             try setRegister(name, of: node.id, to: before?.registers[name]?.value ?? .empty)
-            undone.revert(part, of: node.id, to: before?.registers[name]?.version)
         }
         return true
+    }
+}
+
+extension ListChange {
+    /// The parts in the order in which they are reverted: first registers that had no value, so that they make room for others; last the
+    /// restoring, because other values of a deleted node are not reverted, which would revive it.
+    fileprivate var partsToRevert: [Part] {
+        func order(_ part: Part) -> Int {
+            switch part {
+            case .register(let name): before?.registers[name]?.value.isEmpty ?? true ? 0 : 1
+            case .restoring: 2
+            default: 1
+            }
+        }
+        return parts.sorted { order($0) < order($1) }
     }
 }

@@ -19,6 +19,8 @@ public struct ListTransaction<Storage: ListStorage> {
     private var addedHexes: Set<ListNode.ID> = []
     private var changedHexes: Set<ListNode.ID> = []
     private var changedLeaves: Set<ListNode.ID> = []
+    /// Whether the places of ignored moves are written (`writeIgnoredMoves`), so that a request that moves many hexes reads all hexes once.
+    var hasWrittenIgnoredMoves = false
 
     /// - Parameter digest: the digest of all rows; `nil` for a list that is not exchanged with other replicas. It takes a hash of each row
     ///   that changes.
@@ -51,6 +53,7 @@ public struct ListTransaction<Storage: ListStorage> {
         if node.id.kind.isLeaf {
             changedLeaves.insert(node.id)
         } else if node.id.kind == .hex, node.id != list {
+            if isReceived { hasWrittenIgnoredMoves = false }
             changedHexes.insert(node.id)
             if stored == nil { addedHexes.insert(node.id) }
             // A node with a deletion mark is deleted or revived by any change.

@@ -67,8 +67,8 @@ struct MineHistoryTests {
             let restored = try await client.restoreMine(numbers: [link.number, deleted.number]).restored
             #expect(
                 restored == [
-                    RestoredItemJSON(number: link.number, hex: hex.id, link: 1),
-                    RestoredItemJSON(number: deleted.number, hex: other.id, link: nil),
+                    RestoredItemJSON(number: link.number, hex: hex.id, link: 1, parent: nil, hexRestored: false),
+                    RestoredItemJSON(number: deleted.number, hex: other.id, link: nil, parent: nil, hexRestored: false),
                 ])
             #expect(try await client.hex(other.id).links?.count == 2)
             _ = try await client.delete(.ids([other.id, hex.id]))

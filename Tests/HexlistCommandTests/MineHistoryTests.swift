@@ -63,11 +63,11 @@ import Testing
     }
 
     @Test func trash() {
-        var hex = RestoredItemJSON(number: 1, hex: 7, link: nil)
+        var hex = RestoredItemJSON(number: 1, hex: 7, link: nil, parent: nil, hexRestored: false)
         #expect(MineHistoryText.restored(hex) == "Hex 7 is back, at the top level.")
         hex.parent = 2
         #expect(MineHistoryText.restored(hex) == "Hex 7 is back, in hex 2.")
-        var link = RestoredItemJSON(number: 1, hex: 7, link: 2)
+        var link = RestoredItemJSON(number: 1, hex: 7, link: 2, parent: nil, hexRestored: false)
         #expect(MineHistoryText.restored(link) == "The link is back, as link 2 of hex 7.")
         link.hexRestored = true
         #expect(

@@ -42,6 +42,24 @@ import Testing
         #expect(Set(lists.node(link, on: .c)?.registers.keys.map(\.description) ?? []) == ["done", "tag/db", "from a later version"])
     }
 
+    @Test("a node has 64 registers: empty ones make room, values stay, on each replica") mutating func manyRegisters() throws {
+        let news = try lists.hex(.a, "News")
+        try lists.change(.a) { list, _ in try list.setRegister("color", of: news, to: "red") }
+        try lists.sync()
+        for number in 1...200 {
+            try lists.change(number % 2 == 0 ? .a : .b) { list, _ in
+                if number > 20 { try list.setRegister(UTF8Text("tag/\(number - 20)"), of: news, to: "") }
+                try list.setRegister(UTF8Text("tag/\(number)"), of: news, to: "1")
+            }
+            try lists.sync()
+        }
+        for machine in [Scenario.Machine.a, .b, .c] {
+            let registers = try #require(lists.node(news, on: machine)).registers
+            #expect(registers.count == 64 && registers["color"]?.value == "red")
+            #expect(registers.count { $0.key != "color" && !$0.value.value.isEmpty } == 20)
+        }
+    }
+
     @Test("the URL of one link: both URLs, one below the other, with title and other values") mutating func sameURL() throws {
         let news = try lists.hex(.a, "News")
         let link = try lists.link(.a, "1", in: news)

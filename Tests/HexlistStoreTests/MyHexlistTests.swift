@@ -110,28 +110,38 @@ import Testing
         let first = try test.read { try $0.trashPage(limit: 3, before: nil, hexesOnly: true) }
         #expect(first.items.map(\.subject) == ["4", "3", "2"])
         #expect(try first.next == test.read { try $0.trashNumber(ofHex: ids[2]) })
+        // Restoring the last item of a page does not end the list.
+        _ = try await test.store.restoreMine(ids[2], at: start)
+        #expect(try test.read { try $0.trashPage(limit: 3, before: first.next) }.items.map(\.subject) == ["1", "0"])
+        _ = try await test.store.change([ids[2]], .delete, at: start)
         let rest = try test.read { try $0.trashPage(limit: 3, before: first.next) }
         #expect(rest.items.map(\.subject) == ["1", "0"] && rest.next == nil)
         let now = try test.read(\.lived)
         try test.write { writer in
             _ = try writer.change {
                 try writer.run("UPDATE node SET lived = ? - 9 + CAST(title AS INTEGER)", now)
-                let size = "sum(length(title) + length(registers))"
-                writer.trashBytes = try writer.first("SELECT \(size) FROM node") { $0.int(0) } ?? 0
+                writer.trashBytes = try writer.first("SELECT sum(trashBytes) FROM node") { $0.int(0) } ?? 0
             }
         }
         #expect(try test.write { try $0.maintain(at: now) }.hexesPurged == 0)
         let more = try await test.store.addMine(folder("a long description"), at: start)
         _ = try await test.store.change([more], .delete, at: start)
         #expect(try test.write { try $0.maintain(at: now) }.hexesPurged == 2)
-        #expect(try trash(test).map(\.subject) == ["a long description", "4", "3", "2"])
+        #expect(try trash(test).map(\.subject) == ["a long description", "2", "4", "3"])
         let days = Int64(TrashedItem.days) * day
         let deleted = try test.read { try $0.all("SELECT lived FROM node WHERE lived IS NOT NULL ORDER BY lived") { $0.int64(0) } }
         let (oldest, newest) = (try #require(deleted.first), try #require(deleted.last))
         #expect(try test.write { try $0.maintain(at: oldest + days - 1) }.hexesPurged == 0)
         #expect(try test.write { try $0.maintain(at: newest + days) }.hexesPurged == 4)
         _ = try await test.store.addMine(folder("y"), at: start)
-        #expect(try await test.store.emptyTrash(at: start) == (0, 0))
+        #expect(try await test.store.emptyTrash() == (0, 0))
+        // Items are removed as a whole, and the last one stays, even if it is too large.
+        try test.write { writer in _ = try writer.change { writer.trashBytes = 1 } }
+        let large = try await test.store.addMine(content("large", links: 9), at: start)
+        let last = try await test.store.addMine(content("last", links: 9), at: start)
+        _ = try await test.store.change([large, last], .delete, at: start)
+        #expect(try test.write { try $0.maintain(at: now) }.linksPurged == 9)
+        #expect(try trash(test).map(\.links) == [9])
         #expect(try test.countersAreRight())
     }
 

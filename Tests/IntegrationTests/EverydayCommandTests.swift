@@ -101,10 +101,10 @@ struct EverydayCommandTests {
                 #expect(try await daemon.hexlist("mine", "trash", "--restore", "99").status == 6)
                 #expect(try await daemon.hexlist("mine", "rm", "2").status == 0)
                 let item = try await daemon.hexlist("mine", "trash", "--json").out.split(separator: ",")[0].dropFirst(#"{"number":"#.count)
-                #expect(try await daemon.hexlist("mine", "trash", "--restore", String(item)).out == "Hex 2 is back.\n")
+                #expect(try await daemon.hexlist("mine", "trash", "--restore", String(item)).out == "Hex 2 is back, at the top level.\n")
                 #expect(try await daemon.hexlist("mine", "rm", "2").status == 0)
                 #expect(try await daemon.hexlist("mine", "bin", "--empty").status == 2)
-                #expect(try await daemon.hexlist("mine", "bin", "--empty", "--yes").out == "1 hex removed.\n")
+                #expect(try await daemon.hexlist("mine", "bin", "--empty", "--yes").out == "1 hex or link removed, and the change log is cleared.\n")
             }
         }
     }

@@ -25,14 +25,14 @@ struct MyHexlistRoutes: Sendable {
         }
         router.delete("/v1/mine/bin") { request, _ in
             _ = try APIQuery(request)
-            return APIReply.json(ChangeCountJSON(changed: try await api.store.emptyTrash(at: now).hexes))
+            return APIReply.json(ChangeCountJSON(changed: try await api.store.emptyTrash().hexes))
         }
         router.get("/v1/mine/log", use: log)
         router.post("/v1/mine/undo", use: undo)
         router.get("/v1/mine/trash", use: trash)
         router.delete("/v1/mine/trash") { request, _ in
             _ = try APIQuery(request)
-            let removed = try await api.store.emptyTrash(at: now)
+            let removed = try await api.store.emptyTrash()
             return APIReply.json(ChangeCountJSON(changed: removed.hexes + removed.links))
         }
         router.post("/v1/mine/restore", use: restore)
@@ -106,12 +106,8 @@ struct MyHexlistRoutes: Sendable {
     private func bin(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
         let query = try APIQuery(request, allowing: ["limit", "after"])
         let (limit, cursor) = (try query.limit(), try query.cursor())
-        let page = try await api.store.read { reader in
-            let last = try cursor.map { try reader.trashNumber(ofHex: $0) ?? 0 }
-            return try reader.trashPage(limit: limit, before: last, hexesOnly: true)
-        }
-        let next = page.next == nil ? nil : page.items.last?.hex
-        return APIReply.page(page.items, next: next, cursor: { $0.hex ?? 0 }) { item in
+        let page = try await api.store.read { try $0.trashPage(limit: limit, before: cursor, hexesOnly: true) }
+        return APIReply.page(page.items, next: page.next, cursor: \.number) { item in
             BinnedHexJSON(
                 id: item.hex ?? 0, subject: item.subject, hexesInside: item.hexesInside, links: item.links,
                 deletedAt: Timestamp(milliseconds: item.deletedAt), ends: Self.end(item))

@@ -74,7 +74,7 @@ extension StoreWriter {
                 """, lived, chunk)
             report.eventsDropped = try dropEvents(limits, chunk)
             report.filesForgotten = try cleanUpFiles(chunk)
-            (report.hexesPurged, report.linksPurged) = try purgeTrash(at: now, limit: chunk)
+            (report.hexesPurged, report.linksPurged) = try purgeTrash(limit: chunk)
             report.changesForgotten = try forgetChanges(madeUntil: lived &- Self.days(MyHexlistChange.days), limit: chunk)
             report.isPartial = [
                 report.expired + report.forgotten, held.count, report.idsForgotten, report.eventsDropped, report.filesForgotten,

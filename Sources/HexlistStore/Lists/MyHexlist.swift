@@ -339,7 +339,7 @@ extension HexContent {
 }
 
 extension HexlistError {
-    fileprivate static var tooDeep: HexlistError {
+    static var tooDeep: HexlistError {
         HexlistError(.badRequest, "A hex has at most \(ProtocolLimits.levels) levels of hexes, itself the first.")
     }
 }

@@ -55,8 +55,8 @@ extension HexStore {
                 guard let title else { return 0 }
                 let links = try writer.untitledLinks(wanted)
                 guard !links.isEmpty else { return 0 }
-                try writer.changeMine(at: now, as: .titles) {
-                    try $0.setDescription(ofLinks: links.map { LinkPosition(linkID: $0).position }, in: wanted.hex, to: title)
+                try writer.changeMine(at: now) {
+                    try $0.fillDescription(ofLinks: links.map { LinkPosition(linkID: $0).position }, in: wanted.hex, with: title)
                 }
                 return links.count
             }

@@ -22,9 +22,7 @@ public struct MyHexlistChange: Sendable, Equatable {
     public enum Kind: Int, Sendable, Equatable {
         /// A change that the user requested.
         case user = 0
-        /// Titles of pages that the daemon read. Not listed.
-        case titles = 1
-        case undo = 2
+        case undo = 1
     }
 
     /// The number by which users refer to it. Numbers ascend; some are missing.
@@ -111,7 +109,7 @@ struct MyHexlistChangeDraft {
     var isEmpty: Bool { hexes.isEmpty && links.isEmpty }
 
     mutating func addTree(_ id: ListNode.ID, in container: ListNode.ID, _ version: ListVersion, hexesInside: Int, links count: Int) {
-        records.append(.tree(id, container: container, version, hexesInside: hexesInside, links: count))
+        records.append(.tree(id, container: container, version))
         hexes.added += 1 + hexesInside
         links.added += count
         // Each is a new hex, so it need not be looked up in `affected`. At the top level, the one that was added last is listed first.
@@ -120,7 +118,7 @@ struct MyHexlistChangeDraft {
     }
 
     mutating func addLinks(_ count: Int, to hex: ListNode.ID, _ version: ListVersion) {
-        records.append(.links(hex: hex, version, count: count))
+        records.append(.links(hex: hex, version))
         links.added += count
         affect(hex)
     }
@@ -131,17 +129,22 @@ struct MyHexlistChangeDraft {
             guard !parts.isEmpty else { continue }
             let id = change.after.id
             let isHex = id.kind == .hex
+            var isDeletedWithHex = false
             if parts.contains(.deletion) {
                 if isHex { deletedHexes.insert(id) }
-                // Restoring the hex restores what was deleted together with it. `countDeleted` counts it.
-                if let hex = change.after.deletion?.with, deletedHexes.contains(hex) { continue }
+                isDeletedWithHex = change.after.deletion?.with.map(deletedHexes.contains) ?? false
             }
-            var counts = isHex ? hexes : links
-            count(change, parts, &counts)
-            if isHex { hexes = counts } else { links = counts }
+            if isDeletedWithHex {
+                // `countDeleted` counts it, and restoring the outer hex restores it. Inner hexes have a record for the log of one hex.
+                guard isHex else { continue }
+            } else {
+                var counts = isHex ? hexes : links
+                count(change, parts, &counts)
+                if isHex { hexes = counts } else { links = counts }
+            }
             let container = change.before?.place?.parent ?? change.after.place?.parent
             records.append(.node(change, container: container))
-            if let hex = isHex ? id : container, hex != list { affect(hex) }
+            if !isDeletedWithHex, let hex = isHex ? id : container, hex != list { affect(hex) }
         }
     }
 
@@ -176,7 +179,7 @@ struct MyHexlistChangeDraft {
 }
 
 extension StoreReader {
-    /// Returns a page of the change log, newest first, without automatic changes.
+    /// Returns a page of the change log, newest first.
     /// - Parameters:
     ///   - hex: the hex of My Hexlist whose changes are wanted; `nil` for all.
     ///   - since: milliseconds since 1970; `nil` for all.
@@ -188,11 +191,11 @@ extension StoreReader {
             guard let id = try self.node(ofHex: hex) else { throw HexlistError.noMine(hex) }
             node = id
         }
-        let storage = try SQLListStorage(list: ListRecord(on: self).id, on: self)
+        let storage = try SQLListStorage(ListRecord(on: self), on: self)
         let found = try page(
             """
             SELECT \(Self.changeColumns), substr(nodes, 1, \(Self.bytesOfValues)) FROM mineChange
-            WHERE number < ?1 AND at >= ?2 AND kind <> \(MyHexlistChange.Kind.titles.rawValue) AND (?3 IS NULL OR instr(nodes, ?3) > 0 OR nodes IS NULL AND hex = ?4)
+            WHERE number < ?1 AND at >= ?2 AND (?3 IS NULL OR instr(nodes, ?3) > 0 OR nodes IS NULL AND hex = ?4)
             ORDER BY number DESC
             """, before ?? .max, since ?? .min, node?.uuid, hex, limit: limit
         ) { row in
@@ -255,9 +258,31 @@ extension StoreReader {
         return values
     }
 
+    /// Returns the numbers of changes that were undone, and of the undos that undid them. Together they changed nothing, so they do not keep
+    /// an added hex or link from being deleted by an undo.
+    /// - Parameter number: later changes are returned.
+    func changesWithoutEffect(after number: Int64) throws -> [Int64] {
+        let rows = try all(
+            """
+            SELECT number, kind = \(MyHexlistChange.Kind.undo.rawValue), undoneBy FROM mineChange
+            WHERE number > ? AND (kind = \(MyHexlistChange.Kind.undo.rawValue) OR undoneBy IS NOT NULL) ORDER BY number DESC
+            """, number
+        ) { (number: $0.int64(0), isUndo: $0.bool(1), undoneBy: $0.optionalInt64(2)) }
+        var undone: Set<Int64> = []
+        for row in rows { if let other = row.undoneBy, !undone.contains(other) { undone.insert(row.number) } }
+        // An undo of an undo makes a change again.
+        let redos = Set(rows.lazy.filter(\.isUndo).compactMap(\.undoneBy))
+        return rows.filter { undone.contains($0.number) || $0.isUndo && !redos.contains($0.number) }.map(\.number)
+    }
+
     /// Returns the node of a hex that is or was in My Hexlist.
     func node(ofHex hex: Int64) throws -> ListNode.ID? {
         try first("SELECT uuid FROM node WHERE kind = 1 AND hex = ?", hex) { $0.nodeID(0) } ?? nil
+    }
+
+    /// Returns the number of a hex; `nil` if it never had one.
+    func hex(ofNode node: ListNode.ID) throws -> Int64? {
+        try first("SELECT hex FROM node WHERE uuid = ?", node.uuid) { $0.optionalInt64(0) } ?? nil
     }
 
     /// Returns the subject (`HexSubject`) of a hex, also of a deleted one.
@@ -304,7 +329,7 @@ extension StoreWriter {
     func log(_ draft: MyHexlistChangeDraft, _ kind: MyHexlistChange.Kind, number: Int64, at now: Int64) throws {
         let nodes = draft.records.bytes.count > MyHexlistChange.maximumNodeBytes ? nil : draft.records.bytes
         let subject = try draft.first.map { try self.subject(of: $0) } ?? ""
-        let hex = try draft.first.flatMap { try first("SELECT hex FROM node WHERE uuid = ?", $0.uuid) { $0.optionalInt64(0) } ?? nil }
+        let hex = try draft.first.flatMap(hex(ofNode:))
         let bytes = 128 + subject.utf8.count + (nodes?.count ?? 0)
         let (hexes, links) = (draft.hexes, draft.links)
         try run(

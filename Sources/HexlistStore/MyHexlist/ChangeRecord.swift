@@ -4,9 +4,9 @@ internal import HexlistModel
 /// A part of a change of My Hexlist, as the column `mineChange.nodes` has it. It suffices to undo the change.
 enum ChangeRecord {
     /// A hex that was added with everything inside.
-    case tree(ListNode.ID, container: ListNode.ID, ListVersion, hexesInside: Int, links: Int)
+    case tree(ListNode.ID, container: ListNode.ID, ListVersion)
     /// Links that were added at once.
-    case links(hex: ListNode.ID, ListVersion, count: Int)
+    case links(hex: ListNode.ID, ListVersion)
     /// A change of one node. Only the values that it wrote are known.
     /// - container: the hex (or list) that contained the node before the change, or contains a new node; `nil` if it has no place.
     case node(ListChange, container: ListNode.ID?)
@@ -25,18 +25,15 @@ struct ChangeRecordEncoder {
 
     mutating func append(_ record: ChangeRecord) {
         switch record {
-        case .tree(let id, let container, let version, let hexesInside, let links):
+        case .tree(let id, let container, let version):
             bytes.append(Kind.tree.rawValue)
             append(id)
             append(container)
             append(version)
-            append(hexesInside, 4)
-            append(links, 4)
-        case .links(let hex, let version, let count):
+        case .links(let hex, let version):
             bytes.append(Kind.links.rawValue)
             append(hex)
             append(version)
-            append(count, 4)
         case .node(let change, let container):
             bytes.append(Kind.node.rawValue)
             append(change.after.id)
@@ -66,6 +63,7 @@ struct ChangeRecordEncoder {
             bytes.append(PartKind.place.rawValue)
             append(after.place?.version)
             append(after.place?.parent)
+            append(after.place?.key.bytes ?? [], 1)
             append(before?.place?.version)
             append(before?.place?.parent)
             append(before?.place?.key.bytes ?? [], 1)
@@ -120,13 +118,11 @@ struct ChangeRecordDecoder: Sequence, IteratorProtocol {
         guard let kind = rest.popFirst().flatMap(ChangeRecordEncoder.Kind.init) else { return nil }
         switch kind {
         case .tree:
-            guard let id = node(), let container = node(), let version = version(), let hexes = number(4), let links = number(4) else {
-                return nil
-            }
-            return .tree(id, container: container, version, hexesInside: hexes, links: links)
+            guard let id = node(), let container = node(), let version = version() else { return nil }
+            return .tree(id, container: container, version)
         case .links:
-            guard let hex = node(), let version = version(), let count = number(4) else { return nil }
-            return .links(hex: hex, version, count: count)
+            guard let hex = node(), let version = version() else { return nil }
+            return .links(hex: hex, version)
         case .node:
             guard let id = node(), let container = optionalNode(), let count = number(1) else { return nil }
             var (before, after) = (ListNode(id: id), ListNode(id: id))
@@ -157,10 +153,10 @@ struct ChangeRecordDecoder: Sequence, IteratorProtocol {
             if after.title == nil { after.title = ListNode.Register(version: version, value: .empty) }
             return .restoring
         case .place:
-            guard let version = version(), let parent = node(), let old = optionalVersion(), let oldParent = optionalNode(),
-                let key = text(1)
+            guard let version = version(), let parent = node(), let newKey = text(1), let old = optionalVersion(),
+                let oldParent = optionalNode(), let key = text(1)
             else { return nil }
-            after.place = ListNode.Place(version: version, parent: parent, key: OrderKey(bytes: []))
+            after.place = ListNode.Place(version: version, parent: parent, key: OrderKey(bytes: newKey.bytes))
             if let old = old.version, let oldParent = oldParent.id {
                 before.place = ListNode.Place(version: old, parent: oldParent, key: OrderKey(bytes: key.bytes))
             }
@@ -171,9 +167,11 @@ struct ChangeRecordDecoder: Sequence, IteratorProtocol {
             after.title = ListNode.Register(version: version, value: new)
             return .title
         case .register:
-            guard let name = text(1), let version = version(), let old = register(optionalVersion()), let new = text(4) else { return nil }
+            guard let name = text(1), let version = optionalVersion(), let old = register(optionalVersion()), let new = text(4) else {
+                return nil
+            }
             before.registers[name] = old.register
-            after.registers[name] = ListNode.Register(version: version, value: new)
+            after.registers[name] = version.version.map { ListNode.Register(version: $0, value: new) }  // `nil` if a merge dropped it
             return .register(name)
         }
     }

@@ -18,7 +18,8 @@ struct MyHexlistConversion {
             replica INTEGER NOT NULL REFERENCES replica (id),   -- writes local changes
             clock INTEGER NOT NULL,                 -- the last time of its hybrid clock
             changes INTEGER NOT NULL DEFAULT 0,     -- the last number in mineChange
-            changeBytes INTEGER NOT NULL DEFAULT 0  -- sum of mineChange.bytes
+            changeBytes INTEGER NOT NULL DEFAULT 0, -- sum of mineChange.bytes
+            deletions INTEGER NOT NULL DEFAULT 0    -- the last node.trashNumber
         ) STRICT;
         -- The hexes and links of My Hexlist, also deleted ones (`ListNode`, `ListRow`). `hex` and `link` have copies of those that are shown.
         CREATE TABLE node (
@@ -32,7 +33,11 @@ struct MyHexlistConversion {
             registers BLOB,                         -- NodeRegisters
             goneClock INTEGER, goneBy INTEGER, goneWith BLOB,   -- the deletion mark
             deletedAt INTEGER,                      -- when it was deleted here; also of a deleted hex that is shown
-            lived INTEGER,                          -- deletedAt by StoreOpenTimeClock; NULL if it is not in the trash (TrashedItem)
+            lived INTEGER,                          -- deletedAt by StoreOpenTimeClock
+            trashNumber INTEGER,                    -- TrashedItem.number, in the order of deletion; NULL if it is not in the trash
+            -- The bytes that count for the bound of the trash.
+            trashBytes INTEGER GENERATED ALWAYS AS
+                (length(CAST(title AS BLOB)) + length(CAST(url AS BLOB)) + coalesce(length(registers), 0)) VIRTUAL,
             container BLOB,                         -- the hex in which it is shown
             state INTEGER NOT NULL,                 -- ListRow.State
             leaves INTEGER NOT NULL,                -- of a hex: number of shown links
@@ -43,8 +48,8 @@ struct MyHexlistConversion {
         CREATE INDEX nodeHexes ON node (hex) WHERE kind = 1;
         CREATE INDEX nodeWaiting ON node (parent) WHERE container IS NULL;
         CREATE INDEX nodeGoneWith ON node (goneWith) WHERE goneWith IS NOT NULL;
-        CREATE INDEX nodeLived ON node (lived) WHERE lived IS NOT NULL;
-        CREATE INDEX nodeTrash ON node (lived) WHERE lived IS NOT NULL AND goneWith IS NULL;
+        CREATE INDEX nodeTrash ON node (trashNumber) WHERE trashNumber IS NOT NULL AND goneWith IS NULL;
+        CREATE INDEX nodeTrashBytes ON node (trashNumber, trashBytes) WHERE trashNumber IS NOT NULL;
         -- The change log (MyHexlistChange).
         CREATE TABLE mineChange (
             number INTEGER PRIMARY KEY,             -- from list.changes
@@ -68,9 +73,11 @@ struct MyHexlistConversion {
     private let insertion: SQLStatement
     private let links: SQLStatement
     private let inner: SQLStatement
+    private let deletion: SQLStatement
     private var ids = ListNode.IDSequence()
     private var generator = SystemRandomNumberGenerator()
     private var clock = HybridClock()
+    private var deletions: Int64 = 0
 
     /// The row of the only replica.
     private static let replica: Int64 = 1
@@ -90,10 +97,19 @@ struct MyHexlistConversion {
             """, on: db)
         links = try SQLStatement(
             "SELECT url, service, description, extra FROM link WHERE id BETWEEN ?1 << 13 AND (?1 << 13) + 8191 ORDER BY id", on: db)
+        deletion = try SQLStatement(
+            """
+            UPDATE node SET state = 1, leaves = 0, goneClock = placeClock, goneBy = placeBy, goneWith = ?2, deletedAt = ?3, lived = ?4,
+                trashNumber = ?5
+            WHERE uuid = ?1
+            """, on: db)
         inner = try SQLStatement("\(Self.hexes) WHERE parent = ? ORDER BY position, id", on: db)
     }
 
-    private static let hexes = "SELECT id, description, color, senderUUID, senderName, extra, receivedAt, linkCount FROM hex"
+    private static let hexes = """
+        SELECT id, description, color, senderUUID, senderName, extra, receivedAt,
+            (SELECT count(*) FROM link WHERE link.id BETWEEN hex.id << 13 AND (hex.id << 13) + 8191) FROM hex
+        """
 
     private mutating func run() throws {
         let now = Int64(Date().timeIntervalSince1970 * 1_000)
@@ -115,49 +131,66 @@ struct MyHexlistConversion {
         try db.execute(sql: "INSERT INTO replica (id, number) VALUES (\(Self.replica), ?)", arguments: [number])
         try addBin(to: list)
         try db.execute(
-            sql: "INSERT INTO list (id, uuid, replica, clock) VALUES (1, ?, \(Self.replica), ?)",
-            arguments: [Data(list.uuid.bytes), clock.last])
+            sql: "INSERT INTO list (id, uuid, replica, clock, deletions) VALUES (1, ?, \(Self.replica), ?, ?)",
+            arguments: [Data(list.uuid.bytes), clock.last, deletions])
     }
 
     /// Adds deleted nodes for the hexes of the table `bin`, and removes the table.
     private mutating func addBin(to list: ListNode.ID) throws {
         let rows = try SQLStatement("SELECT hex, parent, deletedAt, lived, content FROM bin ORDER BY number", on: db)
         let container = try SQLStatement("SELECT uuid FROM node WHERE hex = ? AND kind = 1", on: db)
-        var nodes = try NodeInserter(on: db)
         while try rows.step() {
-            guard let tree = try? BinnedTree(jsonBytes: rows.bytes(4)) else { continue }
+            // A damaged row could not be restored by earlier versions either.
+            guard let tree = try? BinnedTree(jsonBytes: rows.bytes(4)), tree.isOrdered else { continue }
             var parent = list
             if let hex = rows.optionalInt64(1) {
                 try container.bind([hex])
                 if try container.step(), let id = container.nodeID(0) { parent = id }
                 container.reset()
             }
-            try add(tree.content, in: parent, row: rows.int64(0), deletedAt: rows.int64(2), lived: rows.int64(3), &nodes)
+            try add(tree, in: parent, row: rows.int64(0), deletedAt: rows.int64(2), lived: rows.int64(3))
         }
         try db.execute(sql: "DROP TABLE bin")
     }
 
-    /// Adds the deleted nodes of a hex with everything inside.
-    private mutating func add(
-        _ content: HexContent, in parent: ListNode.ID, row: Int64, deletedAt: Int64, lived: Int64, _ nodes: inout NodeInserter
-    ) throws {
+    /// Adds the deleted nodes of a hex with everything inside. Inner hexes get new rows if they are restored.
+    private mutating func add(_ tree: BinnedTree, in parent: ListNode.ID, row: Int64, deletedAt: Int64, lived: Int64) throws {
         let time = HybridClock.time(milliseconds: deletedAt)
         clock.observe(time)
-        let first = try SQLStatement("SELECT coalesce(max(id), 0) FROM node", on: db)
-        let last = try first.step() ? first.int64(0) : 0
-        first.reset()
-        try nodes.insert(
-            content, row: row, in: parent, at: OrderKey.first(number: deletedAt, using: &generator),
-            NodeInserter.Origin(clock: time, replica: Self.replica, now: deletedAt))
-        let marking = try SQLStatement(
-            """
-            UPDATE node SET state = 1, leaves = 0, goneClock = placeClock, goneBy = placeBy,
-                goneWith = CASE WHEN id > ?1 + 1 THEN container END, deletedAt = ?2, lived = ?3,
-                hex = CASE WHEN id = ?1 + 1 THEN hex END  -- inner hexes get new rows
-            WHERE id > ?1
-            """, on: db)
-        try marking.bind([last, deletedAt, lived])
-        try marking.run()
+        let base = OrderKey.first(number: deletedAt, using: &generator)
+        var hexes: [ListNode.ID] = []  // the top hex, then its inner hexes
+        var keys: [ArraySlice<OrderKey>] = []  // the free positions in each
+        for (index, hex) in ([tree.top] + tree.children).enumerated() {
+            let outer = index == 0 ? nil : (hex.parent ?? -1) + 1
+            let id = ids.next(.hex, time: deletedAt, using: &generator)
+            let inside = tree.children.count { ($0.parent ?? -1) + 1 == index }
+            let key = outer.flatMap { keys[$0].popFirst() } ?? base
+            hexes.append(id)
+            keys.append((base.run(count: max(1, hex.links.count + inside)) ?? [])[...])
+            var registers = NodeRegisters.values(ofExtra: Array(hex.extra.utf8))
+            for (name, text) in [
+                (NodeRegisters.color, hex.color), (NodeRegisters.sender, hex.senderUUID), (NodeRegisters.senderName, hex.senderName),
+            ] where !text.isEmpty {
+                registers[name] = UTF8Text(text)
+            }
+            try insert(
+                id, 1, [], [], in: outer.map { hexes[$0] } ?? parent, at: key, time, Array(hex.description.utf8), registers, leaves: 0,
+                row: index == 0 ? row : nil)
+            try markDeleted(id, with: outer.map { hexes[$0] }, deletedAt, lived)
+            for link in hex.links {
+                let node = ids.next(.link, time: deletedAt, using: &generator)
+                try insert(
+                    node, 2, Array(link.url.utf8), Array(link.service.utf8), in: id, at: keys[index].popFirst() ?? base, time,
+                    Array(link.description.utf8), NodeRegisters.values(ofExtra: Array(link.extra.utf8)), leaves: 0, row: nil)
+                try markDeleted(node, with: id, deletedAt, lived)
+            }
+        }
+    }
+
+    private mutating func markDeleted(_ id: ListNode.ID, with hex: ListNode.ID?, _ deletedAt: Int64, _ lived: Int64) throws {
+        deletions += 1
+        try deletion.bind([id.uuid, hex?.uuid, deletedAt, lived, deletions])
+        try deletion.run()
     }
 
     private struct Hex {

@@ -23,7 +23,7 @@ struct MyHexlistTransaction {
         self.writer = writer
         self.now = now
         list = try ListRecord(on: writer)
-        let storage = try SQLListStorage(list: list.id, on: writer, at: now)
+        let storage = try SQLListStorage(list, on: writer, at: now)
         draft = MyHexlistChangeDraft(storage)
         nodes = ListTransaction(
             storage: storage, replica: list.replica, clock: HybridClock(last: list.clock), digest: nil, now: now)
@@ -159,14 +159,18 @@ struct MyHexlistTransaction {
         try setExtra(of: node, to: content.bytes(link.extra))
     }
 
-    /// Sets the description of links.
+    /// Sets the description of links that have none. It gets the version of the empty one, over which a merge prefers it, because it is no
+    /// change by the user: it neither appears in the change log nor keeps an undo from deleting the link.
     /// - Parameter positions: their positions in the hex.
-    mutating func setDescription(ofLinks positions: [Int], in hex: Int64, to description: String) throws {
+    mutating func fillDescription(ofLinks positions: [Int], in hex: Int64, with description: String) throws {
         let links = try links(of: node(hex))
         for position in positions where links.indices.contains(position) {
-            guard let node = try nodes.storage.row(links[position])?.node else { continue }
-            try setTitle(of: node, to: Array(description.utf8))
+            guard let version = try nodes.storage.row(links[position])?.node.title?.version else { continue }
+            var node = ListNode(id: links[position])
+            node.title = ListNode.Register(version: version, value: UTF8Text(utf8: Array(description.utf8)))
+            try nodes.merge(node)
         }
+        _ = nodes.takeChanges()
     }
 
     private mutating func setTitle(of node: ListNode, to title: [UInt8]) throws {
@@ -180,7 +184,9 @@ struct MyHexlistTransaction {
     }
 
     private mutating func set(_ values: [UTF8Text: UTF8Text], of node: ListNode) throws {
-        for (name, value) in values where node.registers[name]?.value ?? .empty != value {
+        // Removed ones first, so that they make room for new ones.
+        for (name, value) in values.sorted(by: { $0.value.isEmpty && !$1.value.isEmpty })
+        where node.registers[name]?.value ?? .empty != value {
             try nodes.setRegister(name, of: node.id, to: value)
         }
     }
@@ -214,56 +220,40 @@ struct MyHexlistTransaction {
     /// Deletes hexes with everything inside.
     mutating func delete(_ hexes: [Int64]) throws {
         for hex in hexes {
-            try countDeletedInside(hex)
-            try nodes.delete(node(hex))
+            let inside = try nodes.delete(node(hex)).dropFirst()
+            draft.countDeleted(hexes: inside.count { $0.kind == .hex }, links: inside.count { $0.kind == .link })
             draft.add(nodes.takeChanges())  // bounds the memory: the changes have all values of the deleted links
         }
     }
 
-    /// Counts what is inside a hex as deleted. Nodes inside that were restored with a hex may have the right deletion mark already, so that
-    /// no change of them is recorded.
+    /// Counts what is inside a hex as deleted. Used if the hex gets its deletion mark back: the marks of what is inside do not change.
     mutating func countDeletedInside(_ hex: Int64) throws {
         let inside = try writer.first("SELECT hexesInside, linkCount + linksInside FROM hex WHERE id = ?", hex) { ($0.int(0), $0.int(1)) }
         if let inside { draft.countDeleted(hexes: inside.0, links: inside.1) }
-    }
-
-    /// Takes links and hexes out of the trash, and removes the values of the links.
-    /// - Parameters:
-    ///   - time: the latest time of deletion, by `StoreOpenTimeClock`.
-    ///   - limit: maximum number of links and hexes.
-    /// - Returns: their numbers.
-    mutating func purge(deletedUntil time: Int64, limit: Int) throws -> (hexes: Int, links: Int) {
-        let due = try writer.all("SELECT uuid FROM node WHERE lived <= ? ORDER BY lived LIMIT ?", time, limit) { $0.nodeID(0) }
-        var count = (hexes: 0, links: 0)
-        for id in due.compactMap(\.self) {
-            try nodes.purge(id)
-            try writer.run("UPDATE node SET lived = NULL WHERE uuid = ?", id.uuid)
-            if id.kind == .hex { count.hexes += 1 } else { count.links += 1 }
-        }
-        return count
     }
 
     // MARK: - Finishing
 
     /// Derives the tree of the nodes, so that the following changes read it. A deleted hex that is shown because something in it was restored
     /// or moved there is restored too, without its other contents.
-    mutating func derive() throws {
-        while true {
-            draft.add(nodes.takeChanges())
-            let tree = try nodes.deriveTree()
-            derived.hexes.formUnion(tree.hexes)
-            derived.contents.formUnion(tree.contents)
-            var isRevived = false
-            for hex in tree.hexes where try nodes.revive(hex) { isRevived = true }
-            guard isRevived else { return }
-        }
+    private mutating func derive() throws {
+        try deriveTree()
+        while try derived.hexes.reduce(false, { try nodes.revive($1) || $0 }) { try deriveTree() }
+    }
+
+    /// Derives the tree of the nodes, so that the following changes read it.
+    mutating func deriveTree() throws {
+        draft.add(nodes.takeChanges())
+        let tree = try nodes.deriveTree()
+        derived.hexes.formUnion(tree.hexes)
+        derived.contents.formUnion(tree.contents)
     }
 
     /// Derives the tree of the nodes, updates the rows that show it, and adds the changes to the log.
     fileprivate mutating func finish(_ kind: MyHexlistChange.Kind) throws {
         try derive()
         derived.contents.formUnion(extended)
-        if nodes.clock.last != list.clock { try writer.run("UPDATE list SET clock = ? WHERE id = 1", nodes.clock.last) }
+        try writer.run("UPDATE list SET clock = ?, deletions = ? WHERE id = 1", nodes.clock.last, nodes.storage.deletions)
         try writer.project(derived, nodes.storage)
         if !draft.isEmpty { try writer.log(draft, kind, number: list.changes + 1, at: now) }
     }
@@ -325,6 +315,7 @@ extension StoreWriter {
     /// - Parameters:
     ///   - now: milliseconds since 1970.
     ///   - kind: the kind of the change in the log.
+    /// - Returns: the value of `body`.
     @discardableResult
     func changeMine<Value>(
         at now: Int64, as kind: MyHexlistChange.Kind = .user, _ body: (inout MyHexlistTransaction) throws -> Value

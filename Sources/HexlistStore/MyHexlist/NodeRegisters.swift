@@ -68,7 +68,16 @@ enum NodeRegisters {
         tags.sort { $0.number == $1.number ? $0.name.lexicographicallyPrecedes($1.name) : $0.number < $1.number }
         var json = JSONWriter()
         json.object { json in
-            for member in (try? JSONValue(parsing: members))?.members ?? [] { json.member(member.name, member.value) }
+            // The members of a hex with too many tags for registers have `tags` too, if another change of it was merged or undone.
+            for member in (try? JSONValue(parsing: members))?.members ?? [] {
+                if note != nil, member.nameBytes.elementsEqual("note".utf8) { continue }
+                if !tags.isEmpty, member.nameBytes.elementsEqual("tags".utf8) {
+                    let names = (member.value.elements ?? []).compactMap { $0.string.map { Array($0.utf8) } }
+                    tags = names.map { (0, $0) } + tags.filter { !names.contains($0.name) }
+                    continue
+                }
+                json.member(member.name, member.value)
+            }
             if let note { json.member("note", String(decoding: note, as: UTF8.self)) }
             if !tags.isEmpty { json.named("tags") { json in json.array(tags) { $0.string(String(decoding: $1.name, as: UTF8.self)) } } }
         }

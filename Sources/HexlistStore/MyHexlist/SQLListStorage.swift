@@ -12,25 +12,28 @@ struct ListRecord: Sendable {
     var clock: Int64
     /// The last number in the change log.
     var changes: Int64
+    /// The last number in the trash.
+    var deletions: Int64
 
     init(on reader: StoreReader) throws {
         let found = try reader.first(
             """
-            SELECT list.uuid, replica.number, replica.id, list.clock, list.changes
+            SELECT list.uuid, replica.number, replica.id, list.clock, list.changes, list.deletions
             FROM list JOIN replica ON replica.id = list.replica WHERE list.id = 1
             """
         ) { row -> ListRecord? in
             guard let id = row.nodeID(0) else { return nil }
             return ListRecord(
                 id: id, replica: ReplicaNumber(UInt64(bitPattern: row.int64(1))), replicaRow: row.int64(2), clock: row.int64(3),
-                changes: row.int64(4))
+                changes: row.int64(4), deletions: row.int64(5))
         }
         guard let record = found ?? nil else { throw HexlistError(.storeUnusable, "The store has no list for My Hexlist.") }
         self = record
     }
 
-    private init(id: ListNode.ID, replica: ReplicaNumber, replicaRow: Int64, clock: Int64, changes: Int64) {
-        (self.id, self.replica, self.replicaRow, self.clock, self.changes) = (id, replica, replicaRow, clock, changes)
+    private init(id: ListNode.ID, replica: ReplicaNumber, replicaRow: Int64, clock: Int64, changes: Int64, deletions: Int64) {
+        (self.id, self.replica, self.replicaRow, self.clock) = (id, replica, replicaRow, clock)
+        (self.changes, self.deletions) = (changes, deletions)
     }
 }
 
@@ -43,11 +46,14 @@ struct SQLListStorage: ListStorage {
     let replicaRows: [ReplicaNumber: Int64]
     /// Milliseconds since 1970: the time of deletion of nodes that a transaction deletes.
     private let now: Int64
+    /// The last number in the trash. Each deleted node gets the next one.
+    private(set) var deletions: Int64
 
-    init(list: ListNode.ID, on reader: StoreReader, at now: Int64 = 0) throws {
-        self.list = list
+    init(_ list: ListRecord, on reader: StoreReader, at now: Int64 = 0) throws {
+        self.list = list.id
         self.reader = reader
         self.now = now
+        deletions = list.deletions
         let rows = try reader.all("SELECT id, number FROM replica") { ($0.int64(0), ReplicaNumber(UInt64(bitPattern: $0.int64(1)))) }
         numbers = Dictionary(rows) { first, _ in first }
         replicaRows = Dictionary(rows.map { ($1, $0) }) { first, _ in first }
@@ -171,13 +177,15 @@ struct SQLListStorage: ListStorage {
     }
 
     mutating func update(_ id: ListNode.ID, container: ListNode.ID?, state: ListRow.State, leaves: Int) throws {
+        if state != .present { deletions += 1 }
         try run(
             """
             UPDATE node SET container = ?1, state = ?2, leaves = ?3,
                 deletedAt = CASE WHEN ?2 <> 0 THEN CASE WHEN state = ?2 THEN deletedAt ELSE ?5 END END,
-                lived = CASE WHEN ?2 <> 0 THEN CASE WHEN state = ?2 THEN lived ELSE ?4 END END
+                lived = CASE WHEN ?2 <> 0 THEN CASE WHEN state = ?2 THEN lived ELSE ?4 END END,
+                trashNumber = CASE WHEN ?2 <> 0 THEN CASE WHEN state = ?2 THEN trashNumber ELSE ?7 END END
             WHERE uuid = ?6
-            """, container?.uuid, state.rawValue, leaves, reader.lived, now, id.uuid)
+            """, container?.uuid, state.rawValue, leaves, reader.lived, now, id.uuid, deletions)
     }
 
     private func replicaRow(_ version: ListVersion) -> Int64 { replicaRows[version.replica] ?? 0 }

@@ -37,7 +37,7 @@ extension StoreWriter {
 
     /// Inserts an empty row at the top level for a hex. A hex that had a row before gets its id again.
     private func insertRow(of id: ListNode.ID) throws -> Int64 {
-        let row = try rowID(of: id) ?? counters.nextHex
+        let row = try hex(ofNode: id) ?? counters.nextHex
         _ = try inserter().insert(
             HexContent(), HexInserter.Row(id: row, location: .mine, unread: false, byteCount: 0, receivedAt: id.time))
         counters.mine &+= 1
@@ -56,7 +56,7 @@ extension StoreWriter {
         var (moved, containers): ([(hex: ChangedHex, parent: Int64?)], Set<ListNode.ID>) = ([], [])
         for hex in hexes {
             let container = hex.node.container
-            let parent = try container.flatMap { $0 == storage.list ? nil : try rowID(of: $0) }
+            let parent = try container.flatMap { $0 == storage.list ? nil : try self.hex(ofNode: $0) }
             if let container, container != storage.list { containers.insert(container) }
             if parent != hex.parent { moved.append((hex, parent)) }
         }
@@ -71,10 +71,6 @@ extension StoreWriter {
         if !gone.isEmpty { try remove(gone, remembers: false) }
         for (hex, parent) in moved { if let parent { try nest(hex.row, into: parent) } }
         for container in containers { try number(container) }
-    }
-
-    private func rowID(of node: ListNode.ID) throws -> Int64? {
-        try first("SELECT hex FROM node WHERE uuid = ?", node.uuid) { $0.optionalInt64(0) } ?? nil
     }
 
     private func size(of hex: Int64) throws -> (hexes: Int64, links: Int64) {

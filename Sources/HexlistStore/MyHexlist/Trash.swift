@@ -23,7 +23,7 @@ public struct TrashedItem: Sendable, Equatable {
 
     /// Number of days after which a deleted item is removed.
     public static let days = 60
-    /// Maximum bytes of the texts in the trash. Above it, the items deleted first are removed.
+    /// Maximum bytes of the texts in the trash. Above it, the items deleted first are removed; the last one stays, whatever its size.
     static let maximumBytes = 64 << 20
 }
 
@@ -50,13 +50,11 @@ extension StoreReader {
         let limit = pageLimit(limit)
         let found = try page(
             """
-            SELECT node.id, node.uuid, node.kind, node.hex, node.title, node.url, node.deletedAt, parent.hex, parent.uuid FROM node
+            SELECT node.trashNumber, node.uuid, node.kind, node.hex, node.title, node.url, node.deletedAt, parent.hex, parent.uuid FROM node
             LEFT JOIN node AS parent ON parent.uuid = node.parent AND parent.hex IS NOT NULL
-            WHERE node.lived IS NOT NULL AND node.goneWith IS NULL AND \(hexesOnly ? "node.kind = 1 AND node.hex IS NOT NULL" : "node.kind IN (1, 2)")
-                AND (node.lived, node.id) < (coalesce((SELECT lived FROM node WHERE id = ?1), CASE WHEN ?1 IS NULL THEN 1 << 62 ELSE 0 END),
-                    coalesce(?1, 0))
-            ORDER BY node.lived DESC, node.id DESC
-            """, before, limit: limit
+            WHERE node.trashNumber < ? AND node.goneWith IS NULL AND \(hexesOnly ? "node.kind = 1 AND node.hex IS NOT NULL" : "node.kind IN (1, 2)")
+            ORDER BY node.trashNumber DESC
+            """, before ?? .max, limit: limit
         ) { row in
             row.size(of: 4...5)
         } read: { row -> TrashedItem? in
@@ -73,7 +71,9 @@ extension StoreReader {
 
     /// Returns the number in the trash of a hex that was deleted on its own; `nil` if there is none.
     public func trashNumber(ofHex hex: Int64) throws -> Int64? {
-        try first("SELECT id FROM node WHERE lived IS NOT NULL AND goneWith IS NULL AND kind = 1 AND hex = ?", hex) { $0.int64(0) }
+        try first("SELECT trashNumber FROM node WHERE trashNumber IS NOT NULL AND goneWith IS NULL AND kind = 1 AND hex = ?", hex) {
+            $0.int64(0)
+        }
     }
 
     /// Returns the topmost hex together with which a hex was deleted; `nil` if it was not deleted, or on its own.
@@ -81,7 +81,7 @@ extension StoreReader {
         try first(
             """
             WITH RECURSIVE outer (uuid, hex, goneWith) AS (
-                SELECT uuid, hex, goneWith FROM node WHERE kind = 1 AND hex = ? AND lived IS NOT NULL
+                SELECT uuid, hex, goneWith FROM node WHERE kind = 1 AND hex = ? AND trashNumber IS NOT NULL
                 UNION
                 SELECT node.uuid, node.hex, node.goneWith FROM outer JOIN node ON node.uuid = outer.goneWith
             )
@@ -95,9 +95,9 @@ extension StoreReader {
         try first(
             """
             WITH RECURSIVE inside (uuid, kind) AS (
-                SELECT uuid, kind FROM node WHERE goneWith = ? AND lived IS NOT NULL
+                SELECT uuid, kind FROM node WHERE goneWith = ? AND trashNumber IS NOT NULL
                 UNION
-                SELECT node.uuid, node.kind FROM inside CROSS JOIN node ON node.goneWith = inside.uuid WHERE node.lived IS NOT NULL
+                SELECT node.uuid, node.kind FROM inside CROSS JOIN node ON node.goneWith = inside.uuid WHERE node.trashNumber IS NOT NULL
             )
             SELECT coalesce(sum(kind = 1), 0), coalesce(sum(kind = 2), 0) FROM inside
             """, hex.uuid
@@ -109,6 +109,7 @@ extension HexStore {
     /// Restores items from the trash, each at its place. A hex whose container was deleted is at the top level afterwards; if the hex of a
     /// link was deleted, it is shown again with this link only.
     /// - Parameter numbers: numbers of `TrashedItem`.
+    /// - Returns: one item for each different number, in this order.
     /// - Throws: `.notFound` if one is not in the trash; `.badRequest` if a hex would exceed its bounds. Then nothing is restored.
     public func restoreMine(numbers: [Int64], at now: Int64) async throws -> [RestoredItem] {
         try await write(rows: numbers.count) { try $0.restoreMine(numbers: numbers, at: now) }
@@ -132,25 +133,24 @@ extension HexStore {
         }
     }
 
-    /// Removes everything from the trash, with the values of deleted links, and all changes from the change log, which has such values too.
-    /// - Parameter now: milliseconds since 1970.
+    /// Removes everything from the trash for good, and all changes from the change log, which has values of deleted hexes and links too.
+    /// What is deleted meanwhile stays.
     /// - Returns: the numbers of hexes and links, as `trashPage` lists them.
-    public func emptyTrash(at now: Int64) async throws -> (hexes: Int, links: Int) {
-        let count = try await write { writer in
+    public func emptyTrash() async throws -> (hexes: Int, links: Int) {
+        let (count, last) = try await write { writer in
             try writer.change {
                 try writer.forgetChanges(upTo: .max)
-                return try writer.first(
-                    "SELECT coalesce(sum(kind = 1), 0), coalesce(sum(kind = 2), 0) FROM node WHERE lived IS NOT NULL AND goneWith IS NULL"
-                ) { (hexes: $0.int(0), links: $0.int(1)) } ?? (0, 0)
+                let count = try writer.first(
+                    "SELECT coalesce(sum(kind = 1), 0), coalesce(sum(kind = 2), 0) FROM node WHERE trashNumber IS NOT NULL AND goneWith IS NULL"
+                ) { (hexes: $0.int(0), links: $0.int(1)) }
+                return (count ?? (0, 0), try ListRecord(on: writer).deletions)
             }
         }
-        while true {
-            let purged = try await write { try $0.changeMine(at: now) { try $0.purge(deletedUntil: .max, limit: Self.nodesPerPurge) } }
-            guard purged.hexes + purged.links > 0 else { return count }
-        }
+        while try await write({ try $0.removeFromTrash(limit: Self.nodesPerPurge) { $0.number <= last } }).nodes > 0 {}
+        return count
     }
 
-    /// Maximum number of nodes that one transaction purges.
+    /// The number of nodes after which a transaction that empties the trash ends.
     private static let nodesPerPurge = 2_000
 
     /// Reverts changes of My Hexlist. Values that were changed again later stay.
@@ -165,24 +165,23 @@ extension HexStore {
 extension StoreWriter {
     fileprivate func restoreMine(numbers: [Int64], at now: Int64) throws -> [RestoredItem] {
         try change {
-            var ids: [ListNode.ID] = []
-            for number in numbers {
-                let found = try first("SELECT uuid FROM node WHERE id = ? AND lived IS NOT NULL AND goneWith IS NULL", number) {
-                    $0.nodeID(0)
-                }
+            var items: [(number: Int64, node: ListNode.ID)] = []
+            for number in numbers where !items.contains(where: { $0.number == number }) {
+                let found = try first("SELECT uuid FROM node WHERE trashNumber = ? AND goneWith IS NULL", number) { $0.nodeID(0) }
                 guard let id = found ?? nil else {
                     throw HexlistError(
                         .notFound, "Number \(number) is not in the trash.", hint: "`hexlist mine trash` lists deleted hexes and links.")
                 }
-                if !ids.contains(id) { ids.append(id) }
+                items.append((number, id))
             }
+            let ids = items.map(\.node)
             let inDeletedHex = try ids.filter(isInDeletedHex)
-            let changed = try changeMine(at: now) { [ids] mine in
+            let changed = try changeMine(at: now) { mine in
                 try mine.restore(ids)
                 return mine.changedHexes
             }
             try checkBounds(of: changed)
-            return try zip(numbers, ids).map { number, id in
+            return try items.map { number, id in
                 var item = try restored(number, id)
                 item.isHexRestored = id.kind == .link && inDeletedHex.contains(id)
                 return item
@@ -217,8 +216,14 @@ extension StoreWriter {
     private func checkBounds(of changed: Set<ListNode.ID>) throws {
         var tops: Set<Int64> = []
         for id in changed {
-            let row = try first("SELECT hex FROM node WHERE uuid = ? AND state <> 1", id.uuid) { $0.optionalInt64(0) } ?? nil
-            guard let row, let top = try summary(ofTop: row)?.id, tops.insert(top).inserted else { continue }
+            let row = try first(
+                """
+                SELECT node.hex, node.container <> node.parent AND parent.state = 0 FROM node
+                LEFT JOIN node AS parent ON parent.uuid = node.parent AND parent.kind = 1 WHERE node.uuid = ? AND node.state <> 1
+                """, id.uuid
+            ) { (hex: $0.optionalInt64(0), isAboveParent: $0.int(1) == 1) }
+            if let row, row.isAboveParent { throw HexlistError.tooDeep }  // the tree shows too deep hexes on the deepest level
+            guard let hex = row?.hex, let top = try summary(ofTop: hex)?.id, tops.insert(top).inserted else { continue }
             try checkBounds(ofTop: top)
         }
     }
@@ -227,6 +232,14 @@ extension StoreWriter {
         try change {
             let numbers = Set(numbers).sorted()
             for number in numbers { try checkIsUndoable(number) }
+            let bytes = try first("SELECT sum(bytes) FROM mineChange WHERE number IN (SELECT value FROM json_each(?))", jsonArray(Set(numbers))) {
+                $0.int(0)
+            }
+            guard bytes ?? 0 <= MyHexlistChange.maximumNodeBytes + 1 << 20 else {
+                throw HexlistError(
+                    .badRequest, "These \(numbers.count) changes are too large to be undone together.",
+                    hint: "Undo some of them first, the newest ones.")
+            }
             let (result, changed) = try changeMine(at: now, as: .undo) { mine in
                 let result = try mine.undo(numbers)
                 return (result, mine.changedHexes)
@@ -240,8 +253,7 @@ extension StoreWriter {
 
     private func checkIsUndoable(_ number: Int64) throws {
         let row = try first(
-            "SELECT undoneBy, nodes IS NOT NULL FROM mineChange WHERE number = ? AND kind <> \(MyHexlistChange.Kind.titles.rawValue)",
-            number
+            "SELECT undoneBy, nodes IS NOT NULL FROM mineChange WHERE number = ?", number
         ) { (undoneBy: $0.optionalInt64(0), hasNodes: $0.bool(1)) }
         guard let row else {
             throw HexlistError(
@@ -259,23 +271,63 @@ extension StoreWriter {
         }
     }
 
-    /// Removes old items from the trash, and the oldest ones above the bound of its size.
-    /// - Parameter limit: maximum number of hexes and links.
-    func purgeTrash(at now: Int64, limit: Int) throws -> (hexes: Int, links: Int) {
-        var time = lived &- Self.days(TrashedItem.days)
-        let size = "length(CAST(title AS BLOB)) + length(CAST(url AS BLOB)) + coalesce(length(registers), 0)"
-        let bytes = try first("SELECT coalesce(sum(\(size)), 0) FROM node WHERE lived <= ?", Int64.max) { $0.int(0) } ?? 0
-        if bytes > trashBytes {
-            let overflow = try first(
-                """
-                SELECT lived FROM (SELECT lived, sum(\(size)) OVER (ORDER BY lived DESC, id DESC) AS total FROM node WHERE lived <= ?1)
-                WHERE total > ?2 ORDER BY lived DESC LIMIT 1
-                """, Int64.max, trashBytes
-            ) { $0.int64(0) }
-            time = max(time, overflow ?? time)
+    /// Removes old items from the trash for good, and the oldest ones above the bound of its size.
+    /// - Parameter limit: the number of nodes after which no further item is removed.
+    func purgeTrash(limit: Int) throws -> (hexes: Int, links: Int) {
+        let old = lived &- Self.days(TrashedItem.days)
+        let newest = try first("SELECT max(trashNumber) FROM node WHERE trashNumber IS NOT NULL AND goneWith IS NULL") { $0.int64(0) } ?? 0
+        var bytes = try first("SELECT coalesce(sum(trashBytes), 0) FROM node WHERE trashNumber IS NOT NULL") { $0.int(0) } ?? 0
+        let removed = try removeFromTrash(limit: limit) { item in
+            defer { bytes -= item.bytes }
+            return item.lived <= old || bytes > trashBytes && item.number < newest
         }
-        let due = try first("SELECT 1 FROM node WHERE lived <= ? LIMIT 1", time) { _ in true } ?? false
-        return due ? try changeMine(at: now) { try $0.purge(deletedUntil: time, limit: limit) } : (0, 0)
+        return (removed.hexes, removed.links)
+    }
+
+    /// An item of the trash with everything that was deleted together with it.
+    fileprivate struct WholeItem {
+        var number: Int64
+        var lived: Int64
+        /// The nodes of the item, and the bytes of their texts.
+        var nodes: [ListNode.ID]
+        var bytes: Int
+    }
+
+    /// Removes the nodes of the oldest items, as long as `isDue`. A change log that names them cannot restore them any more.
+    /// - Parameter limit: the number of nodes after which no further item is removed.
+    /// - Returns: the numbers of removed nodes.
+    fileprivate func removeFromTrash(
+        limit: Int, while isDue: (WholeItem) -> Bool
+    ) throws -> (hexes: Int, links: Int, nodes: Int) {
+        try change {
+            var removed = (hexes: 0, links: 0, nodes: 0)
+            while removed.nodes < limit, let item = try oldestItem(), isDue(item) {
+                for node in item.nodes { try run("DELETE FROM node WHERE uuid = ?", node.uuid) }
+                removed.hexes += item.nodes.count { $0.kind == .hex }
+                removed.links += item.nodes.count { $0.kind == .link }
+                removed.nodes += item.nodes.count
+            }
+            return removed
+        }
+    }
+
+    private func oldestItem() throws -> WholeItem? {
+        let top = try first(
+            "SELECT trashNumber, lived, uuid FROM node WHERE trashNumber IS NOT NULL AND goneWith IS NULL AND state = 1 ORDER BY trashNumber LIMIT 1"
+        ) { (number: $0.int64(0), lived: $0.int64(1), node: $0.bytes(2)) }
+        guard let top else { return nil }
+        let nodes = try all(
+            """
+            WITH RECURSIVE inside (uuid) AS (
+                SELECT ?
+                UNION
+                SELECT node.uuid FROM inside CROSS JOIN node ON node.goneWith = inside.uuid WHERE node.trashNumber IS NOT NULL
+            )
+            SELECT node.uuid, node.trashBytes FROM inside CROSS JOIN node ON node.uuid = inside.uuid
+            """, top.node
+        ) { (id: $0.nodeID(0), bytes: $0.int(1)) }
+        return WholeItem(
+            number: top.number, lived: top.lived, nodes: nodes.compactMap(\.id), bytes: nodes.reduce(0) { $0 + $1.bytes })
     }
 }
 
@@ -299,43 +351,37 @@ extension MyHexlistTransaction {
 
     /// Moves restored hexes to the top level if their container is deleted. At the top level, gives them a key that is in the order of ids.
     private mutating func placeRestored(_ ids: [ListNode.ID]) throws {
-        try derive()
+        try deriveTree()
         // `moveToTop` reads the rows of hexes, which do not include those of hexes restored here.
         let rows = try ids.filter { $0.kind == .hex }.map { id in
-            (id: id, hex: try writer.first("SELECT hex FROM node WHERE uuid = ?", id.uuid) { $0.int64(0) } ?? 0)
+            (id: id, hex: try writer.hex(ofNode: id) ?? 0)
         }
         for (id, _) in rows.sorted(by: { $0.hex > $1.hex }) {
             guard let row = try nodes.storage.row(id), row.state == .present else { continue }
             if let container = row.container, container != list.id, try nodes.storage.row(container)?.state == .present { continue }
             try moveToTop(id)
         }
-        try derive()
+        try deriveTree()
     }
 
     /// Reverts changes of the log, newest first.
     /// - Parameter numbers: ascending.
     fileprivate mutating func undo(_ numbers: [Int64]) throws -> MyHexlistUndo {
         var undone = nodes.undoneVersions(of: [])
-        let titles = try writer.all(
-            "SELECT nodes FROM mineChange WHERE number > ? AND kind = \(MyHexlistChange.Kind.titles.rawValue) AND nodes IS NOT NULL",
-            numbers.first ?? .max
-        ) { $0.bytes(0) }
         var records: [(number: Int64, records: [ChangeRecord])] = []
-        for number in numbers {
-            let bytes = try writer.first("SELECT nodes FROM mineChange WHERE number = ?", number) { $0.bytes(0) } ?? []
-            records.append((number, Array(ChangeRecordDecoder(bytes, numbers: nodes.storage.numbers))))
-        }
-        for record in titles.lazy.flatMap({ [numbers = nodes.storage.numbers] in ChangeRecordDecoder($0, numbers: numbers) })
-            + records.flatMap(\.records)
-        {
+        for number in numbers { records.append((number, Array(try self.records(of: number)))) }
+        for record in records.lazy.flatMap(\.records) {
             if case .node(let change, _) = record { undone.insert(change) }
+        }
+        for number in try writer.changesWithoutEffect(after: numbers.first ?? .max) {
+            for case .node(let change, _) in try self.records(of: number) { undone.insert(change) }
         }
 
         var result = MyHexlistUndo(
             number: list.changes + 1, undone: [], hexes: MyHexlistChange.Counts(), links: MyHexlistChange.Counts(), kept: [], keptCount: 0)
         var restored: [ListNode.ID] = []
         for (number, records) in records.reversed() {
-            let (isReverted, kept) = try revert(records, &undone, &restored)
+            let (isReverted, kept) = try revert(records, undone, &restored)
             if isReverted { result.undone.insert(number, at: 0) }
             for (id, part) in kept {
                 result.keptCount += 1
@@ -352,15 +398,22 @@ extension MyHexlistTransaction {
         return result
     }
 
+    private func records(of change: Int64) throws -> ChangeRecordDecoder {
+        let bytes = try writer.first("SELECT nodes FROM mineChange WHERE number = ?", change) { $0.bytes(0) } ?? []
+        return ChangeRecordDecoder(bytes, numbers: nodes.storage.numbers)
+    }
+
     /// Reverts one change of the log.
-    /// - Parameter restored: gets the restored nodes.
+    /// - Parameters:
+    ///   - undone: the versions of all changes that are undone together, and of those that were undone before.
+    ///   - restored: gets the restored nodes.
     /// - Returns: whether a part was reverted, and the parts that were not.
     private mutating func revert(
-        _ records: [ChangeRecord], _ undone: inout ListTransaction<SQLListStorage>.UndoneVersions, _ restored: inout [ListNode.ID]
+        _ records: [ChangeRecord], _ undone: ListTransaction<SQLListStorage>.UndoneVersions, _ restored: inout [ListNode.ID]
     ) throws -> (isReverted: Bool, kept: [(ListNode.ID, ListChange.Part)]) {
         var kept: [(ListNode.ID, ListChange.Part)] = []
         var changes: [ListChange] = []
-        var deletions: [ListNode.ID] = []
+        var (deletions, deleted): ([ListNode.ID], Set<ListNode.ID>) = ([], [])
         for record in records {
             guard case .node(let change, _) = record else { continue }
             if change.parts.contains(.deletion) {
@@ -368,16 +421,18 @@ extension MyHexlistTransaction {
                     kept.append((change.after.id, .deletion))
                     continue
                 }
+                deleted.insert(change.after.id)
+                // What was deleted together with a hex is restored with it.
+                if let hex = change.after.deletion?.with, deleted.contains(hex) { continue }
                 deletions.append(change.after.id)
             } else if change.parts.contains(.restoring), change.after.id.kind == .hex {
                 // The hex is deleted again, with what was restored with it.
-                let row = try writer.first("SELECT hex FROM node WHERE uuid = ?", change.after.id.uuid) { $0.optionalInt64(0) } ?? nil
-                if let row { try countDeletedInside(row) }
+                if let hex = try writer.hex(ofNode: change.after.id) { try countDeletedInside(hex) }
             }
             changes.append(change)
         }
         let renumbered = Self.renumberedTags(of: changes)
-        let unreverted = try nodes.undo(changes, &undone)
+        let unreverted = try nodes.undo(changes, undone)
         for (id, parts) in unreverted { kept += parts.subtracting(renumbered[id] ?? []).map { (id, $0) } }
         for id in deletions where unreverted[id]?.contains(.deletion) != true {
             try countTogether(with: id)
@@ -385,13 +440,13 @@ extension MyHexlistTransaction {
         }
         var isReverted = !nodes.changes.isEmpty
         let hasAdditions = records.contains { if case .node = $0 { false } else { true } }
-        if hasAdditions || !restored.isEmpty { try derive() }
+        if hasAdditions || !restored.isEmpty { try deriveTree() }
         for record in records.reversed() {
             switch record {
             case .node: break
-            case .tree(let id, _, let version, _, _):
+            case .tree(let id, _, let version):
                 kept += try undoAddition(of: id, version, undone)
-            case .links(let hex, let version, _):
+            case .links(let hex, let version):
                 for row in try nodes.storage.contents(of: hex) where row.node.has(version) {
                     kept += try undoAddition(of: row.node.id, version, undone)
                 }
@@ -416,7 +471,7 @@ extension MyHexlistTransaction {
     }
 
     private func isInTrash(_ id: ListNode.ID) throws -> Bool {
-        try writer.first("SELECT 1 FROM node WHERE uuid = ? AND lived IS NOT NULL", id.uuid) { _ in true } ?? false
+        try writer.first("SELECT 1 FROM node WHERE uuid = ? AND trashNumber IS NOT NULL", id.uuid) { _ in true } ?? false
     }
 
     private func kept(_ part: ListChange.Part, of id: ListNode.ID, by number: Int64) throws -> KeptValue {
