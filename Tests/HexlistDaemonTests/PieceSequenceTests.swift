@@ -64,6 +64,17 @@ import Testing
         #expect(pieces.receive(6, of: again) && pieces.isComplete)
     }
 
+    @Test("a request that was sent before an attempt does not end it") func lateInterruption() throws {
+        var pieces = PieceSequence(size: 8)
+        let attempt = try accepted(pieces.begin(at: 0, length: 8, sentAt: 20))
+        pieces.interrupt(sentAt: 19)
+        let goesOn = pieces.receive(5, of: attempt)
+        pieces.interrupt(sentAt: 20)
+        let isLate = !pieces.receive(1, of: attempt)
+        #expect(goesOn && isLate && pieces.at == 5)
+        _ = try accepted(pieces.begin(at: 5, length: 3))
+    }
+
     @Test("the upload of a file continues after the bytes of a cut piece") func file() async throws {
         try await TemporaryFolder.with { folder in
             let guests = ArrivalFolder(path: "\(folder.path)/guests")

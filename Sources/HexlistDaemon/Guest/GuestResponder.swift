@@ -159,7 +159,7 @@ struct GuestResponder: Sendable {
         let (upload, known) = try guests.announce(
             GuestInvitations.Upload(id: "\(id)", name: FileName(wanted.name).description, size: wanted.size, modified: modified), of: guest)
         if let known {
-            return APIReply.json(GuestMessage.Announced(id: upload.id, at: try await interrupt(known, upload.id, guest)))
+            return APIReply.json(GuestMessage.Announced(id: upload.id, at: try await interrupt(known, upload.id, guest, request)))
         }
         let (folder, reserve) = (api.node.transfers.guestFiles.folder, await api.node.diskReserve)
         do {
@@ -180,7 +180,7 @@ struct GuestResponder: Sendable {
     private func upload(_ request: Request, _ id: String, _ guest: GuestInvitations.GuestID) async throws -> Response {
         switch request.method {
         case .get:
-            return APIReply.json(GuestMessage.Position(at: try await interrupt(guests.part(id, of: guest), id, guest)))
+            return APIReply.json(GuestMessage.Position(at: try await interrupt(guests.part(id, of: guest), id, guest, request)))
         case .delete:
             guard guests.cancel(id, of: guest) else { throw GuestRefusal.notFound }
             return APIReply.json(GuestMessage.Empty())
@@ -191,10 +191,18 @@ struct GuestResponder: Sendable {
 
     /// Ends the request in progress for a file. If that request was cut after its last byte was written, the file is complete.
     /// - Returns: the offset of the next byte.
-    private func interrupt(_ part: GuestUpload, _ id: String, _ guest: GuestInvitations.GuestID) async throws -> Int64 {
-        let (at, isComplete) = try await api.node.transfers.onFileThread { try (part.interrupt(), part.finished != nil) }
+    private func interrupt(
+        _ part: GuestUpload, _ id: String, _ guest: GuestInvitations.GuestID, _ request: Request
+    ) async throws -> Int64 {
+        let sentAt = Self.sentAt(request) ?? .max
+        let (at, isComplete) = try await api.node.transfers.onFileThread { try (part.interrupt(sentAt: sentAt), part.finished != nil) }
         if isComplete { guests.completed(id, of: guest) }
         return at
+    }
+
+    /// When the client sent a request, by its own clock in milliseconds; `nil` if it does not say.
+    private static func sentAt(_ request: Request) -> Int64? {
+        HTTPField.Name("Hexlist-Sent").flatMap { request.headers[$0] }.flatMap { Int64($0) }
     }
 
     /// Writes a piece of a file while it is received. If the connection is closed before the end of the piece, the written bytes are kept;
@@ -206,7 +214,8 @@ struct GuestResponder: Sendable {
         else { throw GuestRefusal(status: 400, message: "A piece needs an offset and a length.") }
         let transfers = api.node.transfers
         let attempt: PieceSequence.Attempt
-        switch try await transfers.onFileThread({ try part.begin(at: offset, length: length) }) {
+        let sentAt = Self.sentAt(request) ?? 0
+        switch try await transfers.onFileThread({ try part.begin(at: offset, length: length, sentAt: sentAt) }) {
         case .accepted(let begun): attempt = begun
         case .elsewhere(let at): return Self.elsewhere(at)
         case .wrongLength: throw GuestRefusal(status: 413, message: "This piece is too long.")

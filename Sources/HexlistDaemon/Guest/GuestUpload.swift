@@ -43,11 +43,12 @@ final class GuestUpload: Sendable {
 
     /// Ends the attempt in progress, so that late bytes of a request that the client has given up do not change the offset. If all bytes are
     /// written, but the file could not be made durable or get its final name, tries this again.
+    /// - Parameter sentAt: when the client sent the request, as in `PieceSequence.interrupt`.
     /// - Returns: the offset of the next byte.
     /// - Throws: `FileFault`: `diskFull` if there is no space for the rest of the file; faults of `PartFile.finish`.
-    func interrupt() throws -> Int64 {
+    func interrupt(sentAt: Int64 = .max) throws -> Int64 {
         let at = try state.withLock { state in
-            state.pieces.interrupt(at: state.pieces.at)
+            state.pieces.interrupt(sentAt: sentAt)
             if state.pieces.isComplete, state.finished == nil { try finish(&state) }
             return state.pieces.at
         }
@@ -58,9 +59,9 @@ final class GuestUpload: Sendable {
     /// Begins an attempt to receive a piece.
     /// - Throws: `FileFault` `diskFull` if there is no space for the rest of the file. Without this check, each attempt could write until
     ///   `PartFile.append` checks the space.
-    func begin(at offset: Int64, length: Int64) throws -> PieceSequence.Beginning {
+    func begin(at offset: Int64, length: Int64, sentAt: Int64 = 0) throws -> PieceSequence.Beginning {
         if finished == nil { try part.checkRoom() }
-        return state.withLock { $0.pieces.begin(at: offset, length: length) }
+        return state.withLock { $0.pieces.begin(at: offset, length: length, sentAt: sentAt) }
     }
 
     /// Writes bytes of a piece. After the last byte of the file, makes the file durable. After an error, `at` is the number of written bytes.

@@ -33,6 +33,7 @@ const ask = (method, path, body, onProgress) => new Promise((resolve, reject) =>
   const fail = (message, status) => { clearTimeout(timer); reject(Object.assign(new Error(message), {status})); };
   const wait = () => { clearTimeout(timer); timer = setTimeout(() => request.abort(), isFile ? stall : 20000); };
   request.open(method, path);
+  request.setRequestHeader('Hexlist-Sent', Date.now());
   if (token) request.setRequestHeader('Authorization', 'Bearer ' + token);
   if (body) request.setRequestHeader('Content-Type', isFile ? 'application/octet-stream' : 'application/json');
   request.upload.onprogress = event => { wait(); if (onProgress) onProgress(event.loaded); };

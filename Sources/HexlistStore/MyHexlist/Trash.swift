@@ -50,7 +50,8 @@ extension StoreReader {
         let limit = pageLimit(limit)
         let found = try page(
             """
-            SELECT node.trashNumber, node.uuid, node.kind, node.hex, node.title, node.url, node.deletedAt, parent.hex, parent.uuid FROM node
+            SELECT node.trashNumber, node.uuid, node.kind, node.hex, node.title, node.url, node.deletedAt, parent.hex, parent.uuid
+            FROM node INDEXED BY nodeTrash
             LEFT JOIN node AS parent ON parent.uuid = node.parent AND parent.hex IS NOT NULL
             WHERE node.trashNumber < ? AND node.goneWith IS NULL AND \(hexesOnly ? "node.kind = 1 AND node.hex IS NOT NULL" : "node.kind IN (1, 2)")
             ORDER BY node.trashNumber DESC
@@ -163,7 +164,7 @@ extension HexStore {
 }
 
 extension StoreWriter {
-    fileprivate func restoreMine(numbers: [Int64], at now: Int64) throws -> [RestoredItem] {
+    func restoreMine(numbers: [Int64], at now: Int64) throws -> [RestoredItem] {
         try change {
             var items: [(number: Int64, node: ListNode.ID)] = []
             for number in numbers where !items.contains(where: { $0.number == number }) {
@@ -228,7 +229,7 @@ extension StoreWriter {
         }
     }
 
-    fileprivate func undoMine(_ numbers: [Int64], at now: Int64) throws -> MyHexlistUndo {
+    func undoMine(_ numbers: [Int64], at now: Int64) throws -> MyHexlistUndo {
         try change {
             let numbers = Set(numbers).sorted()
             for number in numbers { try checkIsUndoable(number) }
