@@ -272,7 +272,7 @@ import Testing
         #expect(try text(outer) == "outer (a)" && text(hex) == "a (2)" && test.countersAreRight())
     }
 
-    @Test("an added hex stays if something in it was changed since; the rest of it is deleted") func undoOfAnAdditionWithChanges() async throws {
+    @Test("an added hex stays if something in it was changed since; the rest of it is deleted") func undoOfAChangedHex() async throws {
         let outer = try await store.addMine(content("outer", links: 0), at: start)
         let addition = try newest()
         let inner = try await store.addMine(links("1"), into: outer, at: start)
@@ -357,7 +357,7 @@ import Testing
         #expect(found.string(found.extra) == #"{"note":"n"}"#)
     }
 
-    @Test("tags that are too many for registers have no second member of the same name after an undo") func tagsInTwoRegisters() async throws {
+    @Test("too many tags for registers leave no second member of the same name after an undo") func tagsInTwoRegisters() async throws {
         let hex = try await store.addMine(links("1"), at: start)
         try await store.editMine(hex, MineEdit(tags: ["a", "b"]), at: start)
         try await store.editMine(hex, MineEdit(tags: (0..<50).map { "t\($0)" }), at: start)
@@ -370,7 +370,7 @@ import Testing
         #expect(content.string(content.extra).components(separatedBy: "tags").count == 2)
     }
 
-    @Test("changes are undone one after the other, newest first, up to the addition; and again after a redo") func stepByStep() async throws {
+    @Test("changes are undone one by one, newest first, up to the addition; and again after a redo") func stepByStep() async throws {
         let hex = try await store.addMine(links("1"), at: start)
         try await store.editMine(hex, MineEdit(description: "b", tags: ["t"]), at: start)
         try await store.editMine(hex, MineEdit(description: "c", links: [.init(from: 0, linkDescription: "one")]), at: start)

@@ -291,8 +291,9 @@ extension StoreReader {
         guard let row else { return "" }
         // These are the conditions of the indexes.
         let contents = row.isDeleted ? "goneWith = ? AND state = 1" : "container = ? AND state <> 1"
-        let link = try first("SELECT title, url FROM node WHERE \(contents) AND kind = 2 ORDER BY orderKey, uuid LIMIT 1", hex.uuid)
-         { (title: $0.text(0), url: $0.text(1)) }
+        let link = try first("SELECT title, url FROM node WHERE \(contents) AND kind = 2 ORDER BY orderKey, uuid LIMIT 1", hex.uuid) {
+            (title: $0.text(0), url: $0.text(1))
+        }
         return HexSubject.of(description: row.title, linkDescription: link?.title ?? "", url: link?.url ?? "")
     }
 }

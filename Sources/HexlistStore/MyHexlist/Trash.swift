@@ -199,7 +199,8 @@ extension StoreWriter {
     private func restored(_ number: Int64, _ id: ListNode.ID) throws -> RestoredItem {
         if id.kind == .hex {
             let row = try first(
-                "SELECT node.hex, parent.hex FROM node LEFT JOIN node AS parent ON parent.uuid = node.container WHERE node.uuid = ?", id.uuid
+                "SELECT node.hex, parent.hex FROM node LEFT JOIN node AS parent ON parent.uuid = node.container WHERE node.uuid = ?",
+                id.uuid
             ) { (hex: $0.int64(0), container: $0.optionalInt64(1)) }
             return RestoredItem(number: number, hex: row?.hex ?? 0, container: row?.container)
         }
@@ -233,10 +234,9 @@ extension StoreWriter {
         try change {
             let numbers = Set(numbers).sorted()
             for number in numbers { try checkIsUndoable(number) }
-            let bytes = try first("SELECT sum(bytes) FROM mineChange WHERE number IN (SELECT value FROM json_each(?))", jsonArray(Set(numbers))) {
-                $0.int(0)
-            }
-            guard bytes ?? 0 <= MyHexlistChange.maximumNodeBytes + 1 << 20 else {
+            let listed = "number IN (SELECT value FROM json_each(?))"
+            let bytes = try first("SELECT sum(bytes) FROM mineChange WHERE \(listed)", jsonArray(Set(numbers))) { $0.int(0) } ?? 0
+            guard bytes <= MyHexlistChange.maximumNodeBytes + 1 << 20 else {
                 throw HexlistError(
                     .badRequest, "These \(numbers.count) changes are too large to be undone together.",
                     hint: "Undo some of them first, the newest ones.")
@@ -246,8 +246,7 @@ extension StoreWriter {
                 return (result, mine.changedHexes)
             }
             try checkBounds(of: changed)
-            try run(
-                "UPDATE mineChange SET undoneBy = ? WHERE number IN (SELECT value FROM json_each(?))", result.number, jsonArray(result.undone))
+            try run("UPDATE mineChange SET undoneBy = ? WHERE \(listed)", result.number, jsonArray(result.undone))
             return result
         }
     }
