@@ -88,14 +88,17 @@ actor NodeSupervisor {
 
     /// Calls `body` immediately, and after each change that the running node reports. If the node is replaced by one with another
     /// identity, its changes follow. Returns when the task is cancelled, the daemon stops or `body` returns `false`.
-    nonisolated func atEachChange(_ body: () async -> Bool) async {
+    /// - Parameter changes: the changes of a node to follow; all of them by default.
+    nonisolated func atEachChange(
+        _ changes: (Node) -> AsyncStream<Void> = { $0.changes() }, _ body: () async -> Bool
+    ) async {
         var node: Node? = self.node
         while let running = node {
             // Subscribes to changes before the first call of `body`, so that none is missed.
-            var changes = running.changes().makeAsyncIterator()
+            var iterator = changes(running).makeAsyncIterator()
             repeat {
                 guard await body() else { return }
-            } while await changes.next() != nil && !Task.isCancelled
+            } while await iterator.next() != nil && !Task.isCancelled
             guard !Task.isCancelled else { return }
             node = await successor(of: running)
         }

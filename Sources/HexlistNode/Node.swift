@@ -54,6 +54,8 @@ public actor Node {
     let routes: RouteCoordinator
     private var wallTimes: MonotonicToWallClock
     nonisolated let watchers = Watchers()
+    /// Reports new hexes to the task that opens their links.
+    public nonisolated let linkOpening = LinkOpening()
 
     public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
     public nonisolated var id: PeerID { identity.peerID }
@@ -114,7 +116,7 @@ public actor Node {
     public func start() async throws {
         outbox.connect(to: self)
         store.observe { [weak self] change in self?.storeChanged(change) }
-        registry.set(try await store.read { try $0.peers() }, self)
+        registry.set(try await store.read(StoredPeers.init), self)
         let records = Array(registry.all)
         await transfers.serve()
         port = try await listen()
@@ -191,6 +193,7 @@ public actor Node {
         await outbox.finishWriting(within: .seconds(1))
         wakeWaiters()
         watchers.finish()
+        linkOpening.finish()
         logger.info("node stopped")
     }
 
@@ -265,6 +268,7 @@ public actor Node {
     nonisolated func storeChanged(_ change: StoreChange) {
         // A change of peers is reported after the registry has read it, because watchers list peers from there.
         if !change.contains(.peers) { notifyWatchers() }
+        if change.contains(.inbox) { linkOpening.hexesArrived() }
         guard change.contains(.peers) || change.contains(.room) else { return }
         onLoop { node in
             if change.contains(.peers) {

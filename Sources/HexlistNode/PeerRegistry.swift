@@ -93,8 +93,9 @@ final class PeerRegistry {
         keyless = byPeer(records.filter { !$0.kind.hasKey })
     }
 
-    func set(_ records: [PeerRecord], _ node: isolated Node) {
-        set(records)
+    func set(_ stored: StoredPeers, _ node: isolated Node) {
+        set(stored.records)
+        node.linkOpening.set(stored.records.contains { $0.openLinks > 0 }, lastEvent: stored.lastEvent)
         node.finder.apply(.remembered(Set(self.records.keys)), node)
         node.devices.knownChanged(node)
     }
@@ -102,7 +103,7 @@ final class PeerRegistry {
     func reload(_ node: isolated Node) async {
         let changes = self.changes
         do {
-            set(try await node.store.read { try $0.peers() }, node)
+            set(try await node.store.read(StoredPeers.init), node)
             if self.changes != changes { read(node) }
         } catch {
             node.logger.error("peers could not be read", metadata: ["error": "\(error)"])
@@ -120,10 +121,10 @@ final class PeerRegistry {
         guard !isReading else { return }
         isReading = true
         let changes = self.changes
-        node.store.submitRead({ try $0.peers() }) { [node] result in
+        node.store.submitRead(StoredPeers.init) { [node] result in
             node.onLoop { node in
                 node.registry.isReading = false
-                if case .success(let records) = result { node.registry.set(records, node) }
+                if case .success(let stored) = result { node.registry.set(stored, node) }
                 if node.registry.changes != changes { node.registry.read(node) } else { node.watchers.notify() }
             }
         }
@@ -246,6 +247,17 @@ final class PeerRegistry {
     }
 
     func stop() { reserveTimer.cancel() }
+}
+
+/// The records of all peers, and the number of the last event of the snapshot in which they were read.
+struct StoredPeers: Sendable {
+    let records: [PeerRecord]
+    let lastEvent: Int64
+
+    init(_ reader: StoreReader) throws {
+        records = try reader.peers()
+        lastEvent = try reader.counts().lastEvent
+    }
 }
 
 extension PeerContact {

@@ -18,8 +18,8 @@ struct LinkOpener: Sendable {
     /// Opens links of new hexes, until the task is cancelled or the daemon stops.
     func run() async {
         var allowance = OpenedLinkLimit()
-        guard var last = try? await supervisor.node.store.read({ try $0.counts().lastEvent }) else { return }
-        await supervisor.atEachChange {
+        var last: Int64 = 0
+        await supervisor.atEachChange({ $0.linkOpening.changes() }) {
             do {
                 try await catchUp(&last, &allowance)
             } catch {
@@ -30,9 +30,11 @@ struct LinkOpener: Sendable {
         }
     }
 
-    /// Opens the links of the hexes that arrived after an event.
+    /// Opens the links of the hexes that arrived after an event. Reads nothing while links of no peer are opened.
     /// - Parameter last: the number of the event; set to that of the newest event.
     private func catchUp(_ last: inout Int64, _ allowance: inout OpenedLinkLimit) async throws {
+        guard let before = supervisor.node.linkOpening.lastEventBefore else { return }
+        last = max(last, before)
         var hasMore = true
         while hasMore {
             let since = last

@@ -12,4 +12,6 @@ public struct StoreChange: OptionSet, Sendable {
     /// Capacity for new hexes was freed: hexes were deleted or accepted, or held hexes were deleted because of their age. Not reported for
     /// a change of trust.
     public static let room = StoreChange(rawValue: 4)
+    /// Hexes were added to the inbox. Reported together with `events`.
+    public static let inbox = StoreChange(rawValue: 8)
 }

@@ -165,7 +165,7 @@ extension StoreWriter {
             "INSERT INTO event (number, count, at, type, peer, hex, outbox, data, lived) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             number, count, time, type.rawValue, peer?.uuid, hex, outboxID, data, lived)
         counters.nextEvent &+= Int64(count)
-        changed(.events)
+        changed(type == .hexReceived ? [.events, .inbox] : .events)
         counters.eventBytes &+= EventLog.cost(data)
         try pruneEvents()
         return number
