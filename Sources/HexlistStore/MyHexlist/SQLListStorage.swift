@@ -89,6 +89,16 @@ struct SQLListStorage: ListStorage {
         }
     }
 
+    /// Returns the links shown in a hex whose place or title has a version.
+    func links(in hex: ListNode.ID, at version: ListVersion) throws -> [ListNode.ID] {
+        try reader.all(
+            """
+            SELECT uuid FROM node WHERE container = ?1 AND state <> 1 AND kind = 2
+                AND (placeClock = ?2 AND placeBy = ?3 OR titleClock = ?2 AND titleBy = ?3)
+            """, hex.uuid, version.clock, replicaRow(version)
+        ) { $0.nodeID(0) }.compactMap(\.self)
+    }
+
     /// Reads the two rows only. In the root with links of unknown hexes, which are rare, reads all rows.
     func neighbors(of position: ListPosition, in hex: ListNode.ID) throws -> (before: ListRow?, after: ListRow?) {
         if hex == list, try hasStrays() {

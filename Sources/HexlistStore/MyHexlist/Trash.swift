@@ -447,9 +447,7 @@ extension MyHexlistTransaction {
             case .tree(let id, _, let version):
                 kept += try undoAddition(of: id, version, undone)
             case .links(let hex, let version):
-                for row in try nodes.storage.contents(of: hex) where row.node.has(version) {
-                    kept += try undoAddition(of: row.node.id, version, undone)
-                }
+                for link in try nodes.storage.links(in: hex, at: version) { kept += try undoAddition(of: link, version, undone) }
             }
         }
         isReverted = isReverted || !nodes.changes.isEmpty
@@ -480,13 +478,6 @@ extension MyHexlistTransaction {
             id.uuid
         ) { (hex: $0.optionalInt64(0), url: $0.text(1)) }
         return KeptValue(change: number, hex: found?.hex, link: id.kind == .hex ? nil : found?.url ?? "", name: part.valueName)
-    }
-}
-
-extension ListNode {
-    /// Whether one of the values has a version.
-    fileprivate func has(_ version: ListVersion) -> Bool {
-        place?.version == version || title?.version == version || registers.values.contains { $0.version == version }
     }
 }
 
