@@ -470,10 +470,6 @@ extension HexlistClient {
     /// - Returns: the hex, with the id that it had.
     public func restoreMine(_ id: Int64) async throws -> HexJSON { try await connection.call(.POST, "/v1/mine/bin/\(id)/restore") }
 
-    public func emptyBin() async throws -> ChangeCountJSON {
-        try await connection.call(.DELETE, "/v1/mine/bin", seconds: Self.changeSeconds)
-    }
-
     /// Requests a page of the change log of My Hexlist, newest first.
     /// - Parameters:
     ///   - hex: the hex whose changes are wanted; `nil` for all.

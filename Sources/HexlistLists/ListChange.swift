@@ -5,7 +5,7 @@ public struct ListChange: Equatable, Sendable {
     public var after: ListNode
     /// The parts of a change that was reduced to its written values; `nil` if both nodes are complete.
     private var writtenParts: Set<Part>?
-    /// Whether the state of the node was `present` before the change. Decides for a node with a deletion mark that names a hex.
+    /// Whether its state was `present` before. A node whose mark names a hex is deleted only if that hex is, which the node does not tell.
     private let wasShown: Bool
 
     public init(before: ListNode?, after: ListNode, wasShown: Bool = false) {

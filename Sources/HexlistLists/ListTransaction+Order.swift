@@ -66,9 +66,9 @@ extension ListTransaction {
         }
     }
 
-    /// Deleted hexes keep their key, because a new one would revive them.
+    /// Deleted nodes keep their key, because a new one would revive them, also those that this transaction deleted.
     private mutating func setKey(_ key: OrderKey, of row: ListRow) throws {
-        guard row.state == .present, let parent = row.node.place?.parent else { return }
+        guard row.state == .present, !row.node.isDeletedAlone, let parent = row.node.place?.parent else { return }
         if row.node.id.kind == .hex { try writeIgnoredMoves() }
         try writePlace(of: row.node.id, parent: row.node.id.kind == .hex ? row.container ?? list : parent, key: key)
     }

@@ -3,35 +3,37 @@ extension ListTransaction {
     /// - Parameter changes: changes of this list, oldest first.
     /// - Returns: for each node, the parts that were not reverted.
     public mutating func undo(_ changes: [ListChange]) throws -> [ListNode.ID: Set<ListChange.Part>] {
-        try undo(changes, undoneVersions(of: changes))
+        try undo(changes, undoneVersions(of: changes)).kept
     }
 
     /// Reverts changes, newest first.
     /// - Parameter undone: the versions of all changes that are undone together, of which these are a part.
+    /// - Returns: the nodes that were deleted together with a hex whose restoring was reverted; for each node, the parts that were not
+    ///   reverted.
     public mutating func undo(
         _ changes: [ListChange], _ undone: UndoneVersions
-    ) throws -> [ListNode.ID: Set<ListChange.Part>] {
-        var kept: [ListNode.ID: Set<ListChange.Part>] = [:]
+    ) throws -> (inside: [ListNode.ID], kept: [ListNode.ID: Set<ListChange.Part>]) {
+        var (inside, kept): ([ListNode.ID], [ListNode.ID: Set<ListChange.Part>]) = ([], [:])
         // Restoring a hex also revives the nodes that were deleted together with it.
         let restored = Set(changes.filter { $0.parts.contains(.deletion) }.map(\.after.id))
         for change in changes.reversed() {
-            for part in change.partsToRevert where try !revert(part, of: change, restored, undone) {
+            for part in change.partsToRevert where try !revert(part, of: change, restored, undone, &inside) {
                 kept[change.after.id, default: []].insert(part)
             }
         }
-        return kept
+        return (inside, kept)
     }
 
-    /// Deletes a node that was added together with the nodes in it, and those of these nodes that were not changed since.
+    /// Deletes a node that was added or restored together with the nodes in it, and those of these nodes that were not changed since.
     /// - Parameters:
-    ///   - version: the version with which all of them were added.
+    ///   - version: the version with which all of them were added, or the greatest one after the restoring.
     ///   - undone: further versions that do not count as changes.
     /// - Returns: the nodes that were deleted together with the hex that contains them, and the nodes that stay: changed ones, and the hexes
     ///   that contain them. If the node itself was changed since, it stays with everything in it.
     public mutating func undoAddition(
-        of id: ListNode.ID, version: ListVersion, _ undone: UndoneVersions
+        of id: ListNode.ID, version: ListVersion?, _ undone: UndoneVersions
     ) throws -> (inside: [ListNode.ID], kept: [ListNode.ID]) {
-        guard let row = try storage.row(id), row.state != .deleted else { return ([], []) }
+        guard let row = try storage.row(id) else { return ([], []) }
         guard undone.isUnchanged(row.node, since: version) else { return ([], [id]) }
         var (unchanged, kept) = ([ListNode.ID](), [ListNode.ID]())
         var containers: [ListNode.ID: ListNode.ID] = [:]
@@ -115,22 +117,12 @@ extension ListTransaction {
         }
     }
 
-    /// Deletes what is shown in a hex together with it, except nodes that were changed since a version.
-    private mutating func markContents(of id: ListNode.ID, since version: ListVersion?, _ undone: UndoneVersions) throws {
-        var open = [id]
-        while let hex = open.popLast() {
-            guard hex.kind == .hex else { continue }
-            for node in try storage.contents(of: hex).map(\.node) where undone.isUnchanged(node, since: version) {
-                try mark(node, with: hex)
-                open.append(node.id)
-            }
-        }
-    }
-
-    /// Reverts one part of a change.
-    /// - Returns: `false` if the part was changed again later, and is therefore not reverted.
+    /// Reverts one part of a change. A part that already is as before the change counts as reverted.
+    /// - Parameter inside: gets the nodes that were deleted together with a restored hex.
+    /// - Returns: `false` if the part was changed again later and is therefore not reverted, or if the node was purged.
     private mutating func revert(
-        _ part: ListChange.Part, of change: ListChange, _ restored: Set<ListNode.ID>, _ undone: UndoneVersions
+        _ part: ListChange.Part, of change: ListChange, _ restored: Set<ListNode.ID>, _ undone: UndoneVersions,
+        _ inside: inout [ListNode.ID]
     ) throws -> Bool {
         let (before, after) = (change.before, change.after)
         guard let row = try storage.row(after.id) else { return false }
@@ -146,23 +138,26 @@ extension ListTransaction {
             if isDeleted { return true }
             return undone.isUnchanged(node, since: nil) ? try mark(node, with: nil) : false
         case .restoring:
-            guard !isDeleted, undone.isUnchanged(node, since: after.version) else { return false }
-            let isMarked = try mark(node, with: before?.deletion?.with)
-            try markContents(of: node.id, since: after.version, undone)
-            return isMarked
+            if isDeleted { return true }
+            let (deleted, kept) = try undoAddition(of: node.id, version: after.version, undone)
+            inside += deleted
+            return !kept.contains(node.id)
         case .deletion:
-            guard node.isMarkedDeleted else { return false }
+            guard node.isMarkedDeleted else { return true }
             if let hex = node.deletion?.with, restored.contains(hex) { return true }
             return try restore(node.id)
         case .place:
-            guard node.place?.parent == after.place?.parent, node.place?.key == after.place?.key, let place = before?.place else {
-                return false
-            }
+            if let place = before?.place, node.place?.parent == place.parent, node.place?.key == place.key { return true }
+            guard node.place?.parent == after.place?.parent, node.place?.key == after.place?.key, let place = before?.place,
+                try place.parent == list || storage.row(place.parent) != nil
+            else { return false }
             return try move(node.id, to: place.parent, key: place.key)
         case .title:
+            if node.title?.value ?? .empty == before?.title?.value ?? .empty { return true }
             guard node.title?.value == after.title?.value else { return false }
             try setTitle(of: node.id, to: before?.title?.value ?? .empty)
         case .register(let name):
+            if node.registers[name]?.value ?? .empty == before?.registers[name]?.value ?? .empty { return true }
             guard node.registers[name]?.value ?? .empty == after.registers[name]?.value ?? .empty else { return false }
             try setRegister(name, of: node.id, to: before?.registers[name]?.value ?? .empty)
         }

@@ -121,7 +121,7 @@ struct Usage {
     /// - Parameter name: the placeholder in the message: `<hex>`, `<hex> ...` or `--older <duration>`.
     private func form(of name: String) -> String? {
         let isFetch = commands.last == FetchCommand.self
-        let list = commands.contains { $0 == MineCommand.self } ? commands.last == MineRestoreCommand.self ? "mine bin" : "mine" : "inbox"
+        let list = commands.contains { $0 == MineCommand.self } ? commands.last == MineRestoreCommand.self ? "mine trash" : "mine" : "inbox"
         let forms = [
             ("<hex>", "Give a number from `hexlist \(list)`\(isFetch ? ", or a file of a service as `bob:PATH`" : "")."),
             ("<change>", "Give numbers from `hexlist mine log`."),

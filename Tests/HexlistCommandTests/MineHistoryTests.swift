@@ -19,7 +19,7 @@ import Testing
         #expect(MineHistoryText.change(change(nil, MineChangeCounts(deleted: 18))) == "deleted 18 links")
         let edit = change(MineChangeCounts(changed: 1), MineChangeCounts(added: 1, moved: 2, changed: 1), undoneBy: 8)
         #expect(MineHistoryText.change(edit) == "undone: added 1 link, moved 2 links, changed 1 hex and 1 link")
-        #expect(MineHistoryText.change(change(MineChangeCounts(restored: 2), undo: true)) == "undo: restored 2 hexes")
+        #expect(MineHistoryText.change(change(MineChangeCounts(restored: 2), undo: true)) == "undo, which restored 2 hexes")
         #expect(MineHistoryText.subject(change(subject: "Work", others: 2)) == "Work, and 2 others")
         #expect(MineHistoryText.subject(change()) == "(no description)")
     }
@@ -39,7 +39,7 @@ import Testing
 
     @Test func undo() {
         var result = MineUndoResult(number: 9, undone: [], hexes: nil, links: MineChangeCounts(restored: 18), kept: [], keptCount: 0)
-        #expect(MineHistoryText.undone([7], result) == ["Change 7 is undone: restored 18 links."])
+        #expect(MineHistoryText.undone([7], result) == ["Change 7 is undone. This restored 18 links."])
         result.kept = [
             MineKeptValue(change: 7, hex: 3, link: nil, name: "title"),
             MineKeptValue(change: 7, hex: nil, link: "https://a.example/\u{1B}[1m", name: "note"),
@@ -48,12 +48,12 @@ import Testing
         result.undone = [7, 8]
         #expect(
             MineHistoryText.undone([7, 8, 7], result) == [
-                "2 changes are undone: restored 18 links.", "3 values stay, because of later changes:", "  hex 3: title",
+                "2 changes are undone. This restored 18 links.", "3 values stay as they are, because of later changes:", "  hex 3: title",
                 "  a hex, https://a.example/\u{FFFD}[1m: note", "  and 1 more",
             ])
-        #expect(MineHistoryText.undone([7, 8, 9], result).first == "2 of 3 changes are undone: restored 18 links.")
+        #expect(MineHistoryText.undone([7, 8, 9], result).first == "Of 3 changes, 7, 8 are undone. This restored 18 links.")
         result.undone = [8]
-        #expect(MineHistoryText.undone([7, 8], result).first == "1 of 2 changes is undone: restored 18 links.")
+        #expect(MineHistoryText.undone([7, 8], result).first == "Of 2 changes, 8 is undone. This restored 18 links.")
     }
 
     @Test("the number of a hex is named, also on a narrow terminal") func hexCells() {
@@ -72,9 +72,9 @@ import Testing
         link.hexRestored = true
         #expect(
             MineHistoryText.restored(link)
-                == "The link is back, as link 2 of hex 7. Hex 7 was deleted too: it is shown again, with this link only.")
-        #expect(MineHistoryText.emptied(0) == "0 hexes and links removed, and the change log is cleared.")
-        #expect(MineHistoryText.emptied(1) == "1 hex or link removed, and the change log is cleared.")
+                == "The link is back, as link 2 of hex 7. Hex 7 was deleted too: it is shown again, with the restored links only.")
+        #expect(MineHistoryText.emptied(0) == "The trash was empty. The change log is cleared.")
+        #expect(MineHistoryText.emptied(1) == "1 item removed from the trash, and the change log is cleared.")
         func item(_ url: String?, _ subject: String) -> TrashedItemJSON {
             TrashedItemJSON(
                 number: 1, hex: nil, subject: subject, url: url, parent: nil, parentSubject: nil, hexesInside: 0, links: 0,

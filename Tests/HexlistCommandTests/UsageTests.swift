@@ -134,7 +134,7 @@ struct UsageTests {
 
     @Test("commands of My Hexlist name its own lists") func mine() {
         for (words, list) in [
-            (["mine", "rm"], "mine"), (["mine", "restore"], "mine bin"), (["mine", "edit"], "mine"), (["show"], "inbox"),
+            (["mine", "rm"], "mine"), (["mine", "restore"], "mine trash"), (["mine", "edit"], "mine"), (["show"], "inbox"),
         ] {
             let hint = Usage(words).error("Missing expected argument '<hex> ...'").hint
             #expect(hint?.hasPrefix("Give a number from `hexlist \(list)`.") == true, "\(hint ?? "")")

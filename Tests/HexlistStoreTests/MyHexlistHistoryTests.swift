@@ -91,7 +91,7 @@ import Testing
             _ = try await self.store.undoMine([number], at: start)
         }
         let redone = try await store.undoMine([undone.number], at: start)
-        #expect(try text(hex) == after && log().prefix(3).map(\.undoneBy) == [nil, redone.number, undone.number])
+        #expect(try text(hex) == after && log().prefix(3).map(\.undoneBy) == [nil, redone.number, nil])
         // The change can be undone again, by the number of the redo.
         _ = try await store.undoMine([redone.number], at: start)
         #expect(try text(hex) == before && test.countersAreRight())
@@ -114,7 +114,7 @@ import Testing
         try await store.editMine(hex, MineEdit(color: "blue"), at: start)
         let color = try newest()
         try await store.editMine(hex, MineEdit(color: "green"), at: start)
-        await refused("Nothing was undone: everything that change \(color) wrote was changed again or is no longer in the trash.") {
+        await refused("Change \(color) was not undone: everything in it was changed again later, or is no longer in the trash.") {
             _ = try await self.store.undoMine([color], at: start)
         }
         await refused("There is no change 99 in the log.", .notFound) { _ = try await self.store.undoMine([color, 99], at: start) }
@@ -128,7 +128,7 @@ import Testing
         let undone = try await store.undoMine([1, 2, 3, 3], at: start)
         #expect(try text(hex) == nil && undone.kept.isEmpty && undone.hexes.deleted == 1)
         _ = try await store.undoMine([undone.number], at: start)
-        #expect(try text(hex) != nil && log().map(\.undoneBy) == [nil, 5, 4, 4, 4])
+        #expect(try text(hex) != nil && log().map(\.undoneBy) == [nil, 5, nil, nil, nil])
         #expect(try test.countersAreRight())
     }
 
@@ -141,7 +141,7 @@ import Testing
         let other = try await store.addMine(links("1", "2"), at: start)
         let number = try newest()
         try await store.editMine(other, MineEdit(description: "b"), at: start)
-        await refused("Nothing was undone: everything that change \(number) wrote was changed again or is no longer in the trash.") {
+        await refused("Change \(number) was not undone: everything in it was changed again later, or is no longer in the trash.") {
             _ = try await self.store.undoMine([number], at: start)
         }
         #expect(try text(other) == "b (1, 2)")
@@ -276,7 +276,7 @@ import Testing
         let outer = try await store.addMine(content("outer", links: 0), at: start)
         let addition = try newest()
         let inner = try await store.addMine(links("1"), into: outer, at: start)
-        await refused("Nothing was undone: everything that change \(addition) wrote was changed again or is no longer in the trash.") {
+        await refused("Change \(addition) was not undone: everything in it was changed again later, or is no longer in the trash.") {
             _ = try await self.store.undoMine([addition], at: start)
         }
         #expect(try text(outer) == "outer (a)" && text(inner) == "a (1)" && trash().isEmpty)
@@ -396,6 +396,148 @@ import Testing
         #expect(try text(hex) == "a (n)" && test.countersAreRight())
         _ = try await store.undoMine([newest()], at: start)
         #expect(try text(hex) == nil && test.countersAreRight())
+    }
+
+    @Test("a deletion and the restoring after it are undone together: the hex stays") func deletionAndRestoring() async throws {
+        let hex = try await store.addMine(links("1", "2"), at: start)
+        _ = try await store.change([hex], .delete, at: start)
+        _ = try await store.restoreMine(hex, at: start)
+        #expect(try await store.undoMine([2, 3], at: start).undone == [2, 3] && text(hex) == "a (1, 2)")
+        try await store.editMine(hex, MineEdit(links: [.init(from: 1)]), at: start)
+        _ = try await store.restoreMine(numbers: [try #require(try trash().first).number], at: start)
+        try await store.editMine(
+            hex, MineEdit(description: "b", links: [.init(from: 0, linkDescription: "one"), .init(from: 1)]), at: start)
+        #expect(try await store.undoMine([5, 6, 7], at: start).keptCount == 0 && text(hex) == "a (1, 2)" && test.countersAreRight())
+    }
+
+    @Test("two moves are undone together: the second one stands in the way of the first otherwise") func twoMoves() async throws {
+        let (a, b) = (try await store.addMine(links("1"), at: start), try await store.addMine(links("2"), at: start))
+        try await store.moveMine(a, into: b, at: start)
+        try await store.moveMine(a, into: nil, at: start)
+        try await store.moveMine(b, into: a, at: start)
+        #expect(try await store.undoMine([4, 5], at: start).keptCount == 0)
+        #expect(try test.read { try $0.hex(a)?.summary.parent } == b)
+        #expect(try test.read { try $0.hex(b)?.summary.parent } == nil)
+        #expect(try test.countersAreRight())
+    }
+
+    @Test("an undone restoring counts what it deletes again, and nothing if it is kept") func undoneRestoring() async throws {
+        let hex = try await store.addMine(links("1", "2"), at: start)
+        _ = try await store.change([hex], .delete, at: start)
+        _ = try await store.restoreMine(hex, at: start)
+        let restoring = try newest()
+        try await store.editMine(hex, MineEdit(description: "b"), at: start)
+        await refused("Change \(restoring) was not undone: everything in it was changed again later, or is no longer in the trash.") {
+            _ = try await self.store.undoMine([restoring], at: start)
+        }
+        #expect(try log().filter { $0.undoneBy != nil }.isEmpty)
+        // A link that was added since stays, and the hex with it.
+        _ = try await store.undoMine([newest()], at: start)
+        try await store.editMine(hex, MineEdit(links: [.init(from: 0), .init(from: 1), .init(url: "https://3")]), at: start)
+        let undone = try await store.undoMine([restoring], at: start)
+        #expect(try text(hex) == "a (3)" && undone.links.deleted == 2 && undone.hexes.deleted == 0 && test.countersAreRight())
+        #expect(try log().first?.links.deleted == 2 && log().first?.hexes.deleted == 0)
+    }
+
+    @Test("if a move back into a deleted hex is undone, the reply counts that hex too, as the log does") func revivedByUndo() async throws {
+        let outer = try await store.addMine(links("1"), at: start)
+        let inner = try await store.addMine(links("2"), into: outer, at: start)
+        let other = try await store.addMine(links("3"), at: start)
+        try await store.moveMine(inner, into: other, at: start)
+        let move = try newest()
+        _ = try await store.change([outer], .delete, at: start)
+        let undone = try await store.undoMine([move], at: start)
+        #expect(try text(outer) == "a (a)" && log().first?.hexes == undone.hexes)
+        #expect(undone.hexes.restored == 1)
+    }
+
+    @Test("a link that is restored together with its hex does not count as the reason for it") func linkAndItsHex() async throws {
+        let hex = try await store.addMine(links("1", "2"), at: start)
+        try await store.editMine(hex, MineEdit(links: [.init(from: 1)]), at: start)
+        _ = try await store.change([hex], .delete, at: start)
+        let restored = try await store.restoreMine(numbers: trash().map(\.number), at: start)
+        #expect(try text(hex) == "a (1, 2)")
+        #expect(restored.allSatisfy { !$0.isHexRestored })
+    }
+
+    @Test("the values of long texts are listed; changes that are too large together are undone one by one") func largeChanges() async throws
+    {
+        let long = String(repeating: "x", count: 60_000)
+        let hex = try await store.addMine(content("a", links: 40), at: start)
+        for round in 0..<3 {
+            let links = (0..<40).map { MineEdit.Link(from: $0, linkDescription: "\(round) \(long)") }
+            try await store.editMine(hex, MineEdit(links: links), at: start)
+        }
+        #expect(try log().prefix(2).allSatisfy { $0.isUndoable && !$0.values.isEmpty })
+        await refused("These 2 changes are too large to be undone together.") { _ = try await self.store.undoMine([3, 4], at: start) }
+        _ = try await store.undoMine([4], at: start)
+        let hexes = try #require(try test.read { try $0.hex(hex) }).content
+        #expect(try hexes.string(hexes.links[0].linkDescription).hasPrefix("1 x"))
+    }
+
+    @Test("links that were separated from their deleted hex are restored by the undo of the deletion") func separatedLinks() async throws {
+        let hex = try await store.addMine(links("1", "2", "3", "4"), at: start)
+        try await store.editMine(hex, MineEdit(links: (1..<4).map { .init(from: $0) }), at: start)
+        _ = try await store.change([hex], .delete, at: start)
+        let deletion = try newest()
+        let restoring = try await store.undoMine([2], at: start)
+        #expect(try text(hex) == "a (1)" && trash().count == 3)
+        #expect(try await store.undoMine([deletion], at: start).links.restored == 3 && text(hex) == "a (1, 2, 3, 4)")
+        _ = try await store.undoMine([newest()], at: start)
+        _ = try await store.undoMine([restoring.number], at: start)
+        #expect(try text(hex) == nil)
+        _ = try await store.undoMine([newest() - 1], at: start)
+        #expect(try text(hex)?.hasSuffix("2, 3, 4)") == true && test.countersAreRight())
+    }
+
+    @Test("a link that an edit deletes stays deleted if the edit gives its neighbours new positions") func newPositions() async throws {
+        let hex = try await store.addMine(links("a", "b"), at: start)
+        var urls = ["https://a", "https://b"]
+        for number in 0..<400 {
+            var edited = urls.indices.map { MineEdit.Link(from: $0) }
+            let middle = urls.count / 2
+            edited.insert(MineEdit.Link(url: "https://\(number)"), at: middle)
+            urls.insert("https://\(number)", at: middle)
+            if number > 3 {
+                edited.remove(at: number % 2 == 0 ? 0 : edited.count - 1)
+                urls.remove(at: number % 2 == 0 ? 0 : urls.count - 1)
+            }
+            try await store.editMine(hex, MineEdit(links: edited), at: start + Int64(number))
+            let content = try #require(try test.read { try $0.hex(hex) }).content
+            #expect(content.links.map { content.string($0.url) } == urls)
+        }
+    }
+
+    @Test("restoring an inner hex leaves number and date of its deleted outer hex") func numberStays() async throws {
+        let outer = try await store.addMine(links("1"), at: start)
+        let inner = try await store.addMine(links("2"), into: outer, at: start)
+        _ = try await store.change([inner], .delete, at: start)
+        _ = try await store.change([outer], .delete, at: start + 1)
+        let item = try #require(try trash().first)
+        _ = try await store.restoreMine(inner, at: start + 9)
+        #expect(try trash() == [item] && item.hex == outer)
+    }
+
+    @Test("a change that was made again is undone by its redo") func chain() async throws {
+        let hex = try await store.addMine(links("1"), at: start)
+        try await store.editMine(hex, MineEdit(description: "b"), at: start)
+        _ = try await store.undoMine([2], at: start)
+        _ = try await store.undoMine([3], at: start)
+        #expect(try log().map(\.undoneBy) == [nil, 4, nil, nil])
+        await refused("Change 2 was undone, and made again by change 4.") { _ = try await self.store.undoMine([2], at: start) }
+        _ = try await store.undoMine([4], at: start)
+        await refused("Change 2 was already undone, by change 5.") { _ = try await self.store.undoMine([2], at: start) }
+    }
+
+    @Test("a change of which a value stayed can be undone again") func partlyUndoneTwice() async throws {
+        let hex = try await store.addMine(links("1"), at: start)
+        try await store.editMine(hex, MineEdit(description: "b", color: "red"), at: start)
+        try await store.editMine(hex, MineEdit(description: "c"), at: start)
+        #expect(try await store.undoMine([2], at: start).keptCount == 1)
+        _ = try await store.undoMine([3], at: start)
+        #expect(try text(hex) == "b (1)")
+        #expect(try await store.undoMine([2], at: start).keptCount == 0 && text(hex) == "a (1)")
+        #expect(try log().last { $0.number == 2 }?.undoneBy != nil)
     }
 
     @Test("a hex is not restored into one in which it would be too deep") func depth() async throws {

@@ -87,7 +87,7 @@ struct EverydayCommandTests {
                 #expect(try await daemon.hexlist("mine").out.isEmpty)
                 #expect(try await daemon.hexlist("mine", "bin", "--json").out.split(separator: "\n").count == 2)
                 let back = try await daemon.hexlist("mine", "restore", "2", "1")
-                #expect(back.out == "Hex 2 is back.\nHex 1 is back.\n", "\(back)")
+                #expect(back.out == "Hex 2 is back, at the top level.\nHex 1 is back, at the top level.\n", "\(back)")
                 #expect(try await daemon.hexlist("mine", "restore", "2").status == 6)
                 #expect(try await daemon.hexlist("show", "2").out.contains("https://example.org/20"))
                 #expect(try await daemon.hexlist("mine", "edit", "2", "--remove", "1").status == 0)
@@ -96,7 +96,7 @@ struct EverydayCommandTests {
                 let number = try #require(log.out.split(separator: "\n").dropFirst().first?.split(separator: " ").first)
                 #expect(try await daemon.hexlist("mine", "trash").out.contains("https://example.org/1\n"))
                 let undone = try await daemon.hexlist("mine", "undo", String(number))
-                #expect(undone.out == "Change \(number) is undone: restored 1 link.\n", "\(undone)")
+                #expect(undone.out == "Change \(number) is undone. This restored 1 link.\n", "\(undone)")
                 #expect(try await daemon.hexlist("mine", "undo", String(number)).status == 2)
                 #expect(try await daemon.hexlist("mine", "trash", "--restore", "99").status == 6)
                 #expect(try await daemon.hexlist("mine", "rm", "2").status == 0)
@@ -105,7 +105,7 @@ struct EverydayCommandTests {
                 #expect(try await daemon.hexlist("mine", "rm", "2").status == 0)
                 #expect(try await daemon.hexlist("mine", "bin", "--empty").status == 2)
                 let emptied = try await daemon.hexlist("mine", "bin", "--empty", "--yes").out
-                #expect(emptied == "1 hex or link removed, and the change log is cleared.\n")
+                #expect(emptied == "1 item removed from the trash, and the change log is cleared.\n")
             }
         }
     }

@@ -72,7 +72,10 @@ async function listDialog(title, path, about, none, rowOf, refresh) {
     first.tabIndex = -1;
     (first.querySelector('button') ?? first).focus();
   };
-  /** Reads as many items as are shown, without scrolling. Focuses the button of the item with this number, or the next button. */
+  /**
+   * Reads as many items as are shown, without scrolling. Focuses the button of the item with this number, the item if it has no button any
+   * more, or the next button if it is gone.
+   */
   const reload = async (number) => {
     const page = await read(undefined, list.children.length);
     if (!page) return;
@@ -82,6 +85,13 @@ async function listDialog(title, path, about, none, rowOf, refresh) {
     draw(page);
     element.scrollTop = top;
     if (!hasFocus) return;
+    // Not the button of another change, so that a second press of Enter does not undo that.
+    const same = list.querySelector(`li[data-number="${number}"]`);
+    if (same && !same.querySelector('button')) {
+      same.tabIndex = -1;
+      same.focus();
+      return;
+    }
     const buttons = new Map([...list.querySelectorAll('button')].map((one) => [one.closest('li').dataset.number, one]));
     (rest.map((one) => buttons.get(one)).find(Boolean) ?? [...buttons.values()].at(-1) ?? element.querySelector('header button')).focus();
   };
@@ -93,24 +103,24 @@ async function listDialog(title, path, about, none, rowOf, refresh) {
 
 /** Opens the change log of My Hexlist. @param refresh called after an undo */
 export function historyDialog(refresh) {
-  listDialog('History', '/v1/mine/log', 'The changes of the last 30 days. Values that were changed again later stay when you undo a change.', 'No changes yet.', (change, run) => {
+  listDialog('History', '/v1/mine/log', 'The changes of the last 30 days. Values that were changed again later stay when you undo a change.', 'There are no changes in the log.', (change, run) => {
     const undo = () => run(async () => {
       const done = await ask('POST', '/v1/mine/undo', { changes: [change.number] });
       if (!done) return;
       const kept = done.keptCount ? ` ${count(done.keptCount, 'value')} stayed, because of later changes.` : '';
-      toast(`Undone: ${changeText(done)}.${kept}`, { time: kept ? 9000 : 5000 });
+      toast(`Change undone. This ${changeText(done)}.${kept}`, { time: kept ? 9000 : 5000 });
     });
     const subject = clean(change.subject), others = change.others ? `, and ${count(change.others, 'other')}` : '';
-    const text = `${change.undo ? 'Undo: ' : ''}${changeText(change)}`;
+    const text = `${change.undoneBy ? 'undone: ' : ''}${change.undo ? 'undo, which ' : ''}${changeText(change)}`;
     return row(text,
-      [time(change.at), (subject || others) && `${subject}${others}`, change.undoneBy && 'undone', ...valuesBefore(change)],
-      change.undoable && button('Undo', undo, '', { 'aria-label': `Undo: ${text}${subject ? `, ${subject.slice(0, 120)}` : ''}` }));
+      [time(change.at), (subject || others) && `${subject}${others}`, ...valuesBefore(change)],
+      change.undoable && button('Undo', undo, '', { 'aria-label': `Undo the change: ${text}${subject ? `, ${subject.slice(0, 120)}` : ''}` }));
   }, refresh);
 }
 
 /** Opens the trash of My Hexlist. @param refresh called after an item was restored */
 export function trashDialog(refresh) {
-  listDialog('Trash', '/v1/mine/trash', 'Deleted hexes and links. They can be restored for 60 days.', 'The trash is empty.', (item, run) => {
+  listDialog('Trash', '/v1/mine/trash', 'Deleted hexes and links. They can be restored for 60 days, unless more than 64 MiB are deleted after them.', 'The trash is empty.', (item, run) => {
     const name = clean(item.subject) || clean(item.url);
     const restore = () => run(() => ask('POST', '/v1/mine/restore', { numbers: [item.number] }, name ? `“${name.slice(0, 40)}” is back.` : 'The hex is back.'));
     const inside = [item.hexesInside && count(item.hexesInside, 'hex', 'hexes'), item.links && count(item.links, 'link')].filter(Boolean).join(' and ');

@@ -467,7 +467,7 @@ enum StoreSchema {
             GROUP BY offerRow.outbox;
         """
 
-    /// Adds the bin: hexes that were deleted from My Hexlist, with their links and inner hexes (`BinnedHex`).
+    /// Adds the bin: hexes that were deleted from My Hexlist, with their links and inner hexes (`BinnedTree`).
     private static let bin = """
         CREATE TABLE bin (
             number INTEGER PRIMARY KEY,             -- in order of deletion

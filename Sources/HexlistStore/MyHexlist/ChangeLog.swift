@@ -38,9 +38,10 @@ public struct MyHexlistChange: Sendable, Equatable {
     public var subject = ""
     /// Number of further hexes that changed, without those inside added or deleted hexes.
     public var others = 0
-    /// The change that undid this one.
+    /// The change that undid this one completely; `nil` if that was undone in turn.
     public var undoneBy: Int64?
-    /// Whether the change is stored with the values that an undo needs. `false` for a change with more than `maximumNodeBytes` of them.
+    /// Whether it can be undone: it was not undone yet, and is stored with the values that an undo needs, because they have at most
+    /// `maximumNodeBytes`.
     public var isUndoable = true
     /// The first values that changed.
     public var values: [Value] = []
@@ -60,35 +61,10 @@ public struct MyHexlistChange: Sendable, Equatable {
     static let maximumBytes = 16 << 20
     /// Maximum bytes of the nodes of one change.
     static let maximumNodeBytes = 8 << 20
+    /// Maximum bytes of changes that are undone together: one of the largest, with small ones beside it.
+    static let maximumUndoBytes = maximumNodeBytes + (1 << 20)
     /// Maximum number of values of a change on a page of the log, and maximum bytes of each text.
     static let (listedValues, valueBytes) = (10, 240)
-}
-
-/// A value that `undo` did not revert, because it was changed again later.
-public struct KeptValue: Sendable, Equatable {
-    /// The number of the change that was to be undone.
-    public var change: Int64
-    /// The hex, or the hex that contains the link; `nil` if it has no number.
-    public var hex: Int64?
-    /// The URL of the link; `nil` for a hex.
-    public var link: String?
-    /// The name of the value, such as `title`; `added`, `deleted` and `restored` for the hex or link itself.
-    public var name: String
-}
-
-/// The result of an undo.
-public struct MyHexlistUndo: Sendable, Equatable {
-    /// The number of the undo itself in the change log.
-    public var number: Int64
-    /// The changes of which at least one value was reverted, ascending.
-    public var undone: [Int64]
-    public var hexes: MyHexlistChange.Counts
-    public var links: MyHexlistChange.Counts
-    /// The first values that stayed as they are, and the number of all of them.
-    public var kept: [KeptValue]
-    public var keptCount: Int
-
-    static let listedValues = 100
 }
 
 /// The changes of a transaction, for the change log.
@@ -149,9 +125,9 @@ struct MyHexlistChangeDraft {
     }
 
     /// Counts nodes that are deleted together with a hex.
-    mutating func countDeleted(hexes: Int, links: Int) {
-        self.hexes.deleted += hexes
-        self.links.deleted += links
+    mutating func countDeleted(_ nodes: some Collection<ListNode.ID>) {
+        hexes.deleted += nodes.count { $0.kind == .hex }
+        links.deleted += nodes.count { $0.kind == .link }
     }
 
     private mutating func count(_ change: ListChange, _ parts: Set<ListChange.Part>, _ counts: inout MyHexlistChange.Counts) {
@@ -194,7 +170,7 @@ extension StoreReader {
         let storage = try SQLListStorage(ListRecord(on: self), on: self)
         let found = try page(
             """
-            SELECT \(Self.changeColumns), substr(nodes, 1, \(Self.bytesOfValues)) FROM mineChange
+            SELECT \(Self.changeColumns), substr(nodes, 1, \(Self.valueRecordBytes)) FROM mineChange
             WHERE number < ?1 AND at >= ?2 AND (?3 IS NULL OR instr(nodes, ?3) > 0 OR nodes IS NULL AND hex = ?4)
             ORDER BY number DESC
             """, before ?? .max, since ?? .min, node?.uuid, hex, limit: limit
@@ -202,14 +178,29 @@ extension StoreReader {
             row.size(of: 14...18)
         } read: { row in
             var change = Self.change(row)
+            if let other = change.undoneBy {
+                let (last, isUndone) = try lastUndo(from: other)
+                change.undoneBy = isUndone ? last : nil
+            }
             change.values = try values(ChangeRecordDecoder(row.bytes(18), numbers: storage.numbers))
             return change
         }
         return Page(items: found.rows, next: found.hasMore ? found.rows.last?.number : nil)
     }
 
-    /// Maximum bytes of `mineChange.nodes` that a page of the log reads for values.
-    private static let bytesOfValues = 32 << 10
+    /// Follows the undos of an undo.
+    /// - Parameter undo: the number of a change that undid another one.
+    /// - Returns: the last undo, and whether the other change is undone by it, or made again.
+    func lastUndo(from undo: Int64) throws -> (number: Int64, isUndone: Bool) {
+        var (last, isUndone) = (undo, true)
+        while let next = try first("SELECT undoneBy FROM mineChange WHERE number = ?", last, read: { $0.optionalInt64(0) }) ?? nil {
+            (last, isUndone) = (next, !isUndone)
+        }
+        return (last, isUndone)
+    }
+
+    /// Maximum bytes of `mineChange.nodes` that are read for the values of one change: at least one value, before and after.
+    private static let valueRecordBytes = 3 * ProtocolLimits.stringBytes
 
     private static let changeColumns = """
         number, at, kind, hexesAdded, hexesDeleted, hexesRestored, hexesMoved, hexesChanged, linksAdded, linksDeleted, linksRestored,
@@ -256,23 +247,6 @@ extension StoreReader {
             }
         }
         return values
-    }
-
-    /// Returns the numbers of changes that were undone, and of the undos that undid them. Together they changed nothing, so they do not keep
-    /// an added hex or link from being deleted by an undo.
-    /// - Parameter number: later changes are returned.
-    func changesWithoutEffect(after number: Int64) throws -> [Int64] {
-        let rows = try all(
-            """
-            SELECT number, kind = \(MyHexlistChange.Kind.undo.rawValue), undoneBy FROM mineChange
-            WHERE number > ? AND (kind = \(MyHexlistChange.Kind.undo.rawValue) OR undoneBy IS NOT NULL) ORDER BY number DESC
-            """, number
-        ) { (number: $0.int64(0), isUndo: $0.bool(1), undoneBy: $0.optionalInt64(2)) }
-        var undone: Set<Int64> = []
-        for row in rows { if let other = row.undoneBy, !undone.contains(other) { undone.insert(row.number) } }
-        // An undo of an undo makes a change again.
-        let redos = Set(rows.lazy.filter(\.isUndo).compactMap(\.undoneBy))
-        return rows.filter { undone.contains($0.number) || $0.isUndo && !redos.contains($0.number) }.map(\.number)
     }
 
     /// Returns the node of a hex that is or was in My Hexlist.
@@ -326,8 +300,12 @@ extension StoreWriter {
     // MARK: - Inside `change`
 
     /// Adds a change to the log, and removes the oldest changes above the bounds.
-    /// - Parameter number: `ListRecord.changes` plus 1.
-    func log(_ draft: MyHexlistChangeDraft, _ kind: MyHexlistChange.Kind, number: Int64, at now: Int64) throws {
+    /// - Parameters:
+    ///   - number: `ListRecord.changes` plus 1.
+    ///   - deletions: the numbers in the trash of the nodes that it deleted.
+    func log(
+        _ draft: MyHexlistChangeDraft, _ kind: MyHexlistChange.Kind, number: Int64, _ deletions: (first: Int64, last: Int64), at now: Int64
+    ) throws {
         let nodes = draft.records.bytes.count > MyHexlistChange.maximumNodeBytes ? nil : draft.records.bytes
         let subject = try draft.first.map { try self.subject(of: $0) } ?? ""
         let hex = try draft.first.flatMap(hex(ofNode:))
@@ -336,10 +314,12 @@ extension StoreWriter {
         try run(
             """
             INSERT INTO mineChange (number, at, lived, kind, hexesAdded, hexesDeleted, hexesRestored, hexesMoved, hexesChanged,
-                linksAdded, linksDeleted, linksRestored, linksMoved, linksChanged, hex, subject, others, bytes, nodes)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                linksAdded, linksDeleted, linksRestored, linksMoved, linksChanged, hex, subject, others, bytes, nodes, firstDeletion,
+                lastDeletion)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             """, number, now, lived, kind.rawValue, hexes.added, hexes.deleted, hexes.restored, hexes.moved, hexes.changed, links.added,
-            links.deleted, links.restored, links.moved, links.changed, hex, subject, draft.others, bytes, nodes)
+            links.deleted, links.restored, links.moved, links.changed, hex, subject, draft.others, bytes, nodes, deletions.first,
+            deletions.last)
         try run("UPDATE list SET changes = ?, changeBytes = changeBytes + ? WHERE id = 1", number, bytes)
         try forgetChanges(upTo: number - Int64(MyHexlistChange.maximumRows))
         while let oldest = try oldestOverflowingChange() { try forgetChanges(upTo: oldest) }

@@ -35,11 +35,11 @@ struct MyHexlistConversion {
             deletedAt INTEGER,                      -- when it was deleted here; also of a deleted hex that is shown
             lived INTEGER,                          -- deletedAt by StoreOpenTimeClock
             trashNumber INTEGER,                    -- TrashedItem.number, in the order of deletion; NULL if it is not in the trash
-            -- The bytes that count for the bound of the trash.
+            -- The bytes that count for the bound of the trash: the texts, and 200 for the row and its indexes.
             trashBytes INTEGER GENERATED ALWAYS AS
-                (length(CAST(title AS BLOB)) + length(CAST(url AS BLOB)) + coalesce(length(registers), 0)) VIRTUAL,
+                (200 + coalesce(length(CAST(title AS BLOB)), 0) + length(CAST(url AS BLOB)) + coalesce(length(registers), 0)) VIRTUAL,
             container BLOB,                         -- the hex in which it is shown
-            state INTEGER NOT NULL,                 -- ListRow.State
+            state INTEGER NOT NULL,                 -- ListRow.State: 0 present, 1 deleted, 2 retained
             leaves INTEGER NOT NULL,                -- of a hex: number of shown links
             hex INTEGER                             -- of a hex: hex.id; stays when the hex is deleted
         ) STRICT;
@@ -56,7 +56,9 @@ struct MyHexlistConversion {
             at INTEGER NOT NULL,
             lived INTEGER NOT NULL,                 -- at
             kind INTEGER NOT NULL,                  -- MyHexlistChange.Kind
-            undoneBy INTEGER,                       -- the number of the change that undid it
+            undoneBy INTEGER,                       -- the number of the change that undid it completely
+            firstDeletion INTEGER NOT NULL,         -- the first number in the trash of what it deleted
+            lastDeletion INTEGER NOT NULL,          -- the last one; smaller than firstDeletion if it deleted nothing
             hexesAdded INTEGER NOT NULL, hexesDeleted INTEGER NOT NULL, hexesRestored INTEGER NOT NULL, hexesMoved INTEGER NOT NULL,
             hexesChanged INTEGER NOT NULL,          -- at all levels
             linksAdded INTEGER NOT NULL, linksDeleted INTEGER NOT NULL, linksRestored INTEGER NOT NULL, linksMoved INTEGER NOT NULL,

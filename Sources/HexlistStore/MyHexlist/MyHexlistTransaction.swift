@@ -163,6 +163,7 @@ struct MyHexlistTransaction {
     /// change by the user: it neither appears in the change log nor keeps an undo from deleting the link.
     /// - Parameter positions: their positions in the hex.
     mutating func fillDescription(ofLinks positions: [Int], in hex: Int64, with description: String) throws {
+        draft.add(nodes.takeChanges())
         let links = try links(of: node(hex))
         for position in positions where links.indices.contains(position) {
             guard let version = try nodes.storage.row(links[position])?.node.title?.version else { continue }
@@ -178,7 +179,7 @@ struct MyHexlistTransaction {
     }
 
     private mutating func setExtra(of node: ListNode, to extra: [UInt8]) throws {
-        guard !extra.isEmpty || !node.registers.isEmpty, NodeRegisters.extra(of: node.registers.mapValues(\.value)) != extra else { return }
+        guard NodeRegisters.extra(of: node.registers.mapValues(\.value)) != extra else { return }
         let removed = node.registers.keys.filter(NodeRegisters.isExtra).map { ($0, UTF8Text.empty) }
         try set(NodeRegisters.values(ofExtra: extra).merging(removed) { value, _ in value }, of: node)
     }
@@ -221,22 +222,16 @@ struct MyHexlistTransaction {
     mutating func delete(_ hexes: [Int64]) throws {
         for hex in hexes {
             let inside = try nodes.delete(node(hex)).dropFirst()
-            draft.countDeleted(hexes: inside.count { $0.kind == .hex }, links: inside.count { $0.kind == .link })
+            draft.countDeleted(inside)
             draft.add(nodes.takeChanges())  // bounds the memory: the changes have all values of the deleted links
         }
-    }
-
-    /// Counts what is inside a hex as deleted. Used if the hex gets its deletion mark back: the marks of what is inside do not change.
-    mutating func countDeletedInside(_ hex: Int64) throws {
-        let inside = try writer.first("SELECT hexesInside, linkCount + linksInside FROM hex WHERE id = ?", hex) { ($0.int(0), $0.int(1)) }
-        if let inside { draft.countDeleted(hexes: inside.0, links: inside.1) }
     }
 
     // MARK: - Finishing
 
     /// Derives the tree of the nodes, so that the following changes read it. A deleted hex that is shown because something in it was restored
     /// or moved there is restored too, without its other contents.
-    private mutating func derive() throws {
+    mutating func deriveTreeAndRevive() throws {
         try deriveTree()
         while try derived.hexes.reduce(false, { try nodes.revive($1) || $0 }) { try deriveTree() }
     }
@@ -251,11 +246,12 @@ struct MyHexlistTransaction {
 
     /// Derives the tree of the nodes, updates the rows that show it, and adds the changes to the log.
     fileprivate mutating func finish(_ kind: MyHexlistChange.Kind) throws {
-        try derive()
+        try deriveTreeAndRevive()
         derived.contents.formUnion(extended)
         try writer.run("UPDATE list SET clock = ?, deletions = ? WHERE id = 1", nodes.clock.last, nodes.storage.deletions)
         try writer.project(derived, nodes.storage)
-        if !draft.isEmpty { try writer.log(draft, kind, number: list.changes + 1, at: now) }
+        let deletions = (first: list.deletions + 1, last: nodes.storage.deletions)
+        if !draft.isEmpty { try writer.log(draft, kind, number: list.changes + 1, deletions, at: now) }
     }
 
     /// The hexes whose rows change.

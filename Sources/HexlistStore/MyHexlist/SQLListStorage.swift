@@ -191,9 +191,9 @@ struct SQLListStorage: ListStorage {
         try run(
             """
             UPDATE node SET container = ?1, state = ?2, leaves = ?3,
-                deletedAt = CASE WHEN ?2 <> 0 THEN CASE WHEN state = ?2 THEN deletedAt ELSE ?5 END END,
-                lived = CASE WHEN ?2 <> 0 THEN CASE WHEN state = ?2 THEN lived ELSE ?4 END END,
-                trashNumber = CASE WHEN ?2 <> 0 THEN CASE WHEN state = ?2 THEN trashNumber ELSE ?7 END END
+                deletedAt = CASE WHEN ?2 <> 0 THEN CASE WHEN state <> 0 THEN deletedAt ELSE ?5 END END,
+                lived = CASE WHEN ?2 <> 0 THEN CASE WHEN state <> 0 THEN lived ELSE ?4 END END,
+                trashNumber = CASE WHEN ?2 <> 0 THEN CASE WHEN state <> 0 THEN trashNumber ELSE ?7 END END
             WHERE uuid = ?6
             """, container?.uuid, state.rawValue, leaves, reader.lived, now, id.uuid, deletions)
     }

@@ -12,7 +12,7 @@ public struct TrashedItem: Sendable, Equatable {
     public var subject: String
     /// The URL of the link; `nil` for a hex.
     public var url: String?
-    /// The id and subject of the hex in which it was; `nil` for the top level. The hex may be deleted too.
+    /// The id and subject of the hex in which it was, which may be deleted too; `nil` for the top level, or if that hex was removed for good.
     public var container: Int64?
     public var containerSubject: String?
     /// Numbers of inner hexes and links that were deleted together with the hex, at all levels.
@@ -108,7 +108,7 @@ extension StoreReader {
 
 extension HexStore {
     /// Restores items from the trash, each at its place. A hex whose container was deleted is at the top level afterwards; if the hex of a
-    /// link was deleted, it is shown again with this link only.
+    /// link was deleted, it is shown again with the restored links only.
     /// - Parameter numbers: numbers of `TrashedItem`.
     /// - Returns: one item for each different number, in this order.
     /// - Throws: `.notFound` if one is not in the trash; `.badRequest` if a hex would exceed its bounds. Then nothing is restored.
@@ -142,7 +142,7 @@ extension HexStore {
             try writer.change {
                 try writer.forgetChanges(upTo: .max)
                 let count = try writer.first(
-                    "SELECT coalesce(sum(kind = 1), 0), coalesce(sum(kind = 2), 0) FROM node WHERE trashNumber IS NOT NULL AND goneWith IS NULL"
+                    "SELECT coalesce(sum(kind = 1), 0), coalesce(sum(kind = 2), 0) FROM node INDEXED BY nodeTrash WHERE trashNumber IS NOT NULL AND goneWith IS NULL"
                 ) { (hexes: $0.int(0), links: $0.int(1)) }
                 return (count ?? (0, 0), try ListRecord(on: writer).deletions)
             }
@@ -153,14 +153,6 @@ extension HexStore {
 
     /// The number of nodes after which a transaction that empties the trash ends.
     private static let nodesPerPurge = 2_000
-
-    /// Reverts changes of My Hexlist. Values that were changed again later stay.
-    /// - Parameter numbers: numbers of `MyHexlistChange`.
-    /// - Throws: `.notFound` if a change is not in the log; `.badRequest` if one was undone before, nothing can be reverted, or a hex would
-    ///   exceed its bounds. Then nothing is reverted.
-    public func undoMine(_ numbers: [Int64], at now: Int64) async throws -> MyHexlistUndo {
-        try await write { try $0.undoMine(numbers, at: now) }
-    }
 }
 
 extension StoreWriter {
@@ -176,7 +168,7 @@ extension StoreWriter {
                 items.append((number, id))
             }
             let ids = items.map(\.node)
-            let inDeletedHex = try ids.filter(isInDeletedHex)
+            let inDeletedHex = try ids.filter { try $0.kind == .link && isInDeletedHex($0, besides: Set(ids)) }
             let changed = try changeMine(at: now) { mine in
                 try mine.restore(ids)
                 return mine.changedHexes
@@ -184,16 +176,25 @@ extension StoreWriter {
             try checkBounds(of: changed)
             return try items.map { number, id in
                 var item = try restored(number, id)
-                item.isHexRestored = id.kind == .link && inDeletedHex.contains(id)
+                item.isHexRestored = inDeletedHex.contains(id)
                 return item
             }
         }
     }
 
-    private func isInDeletedHex(_ id: ListNode.ID) throws -> Bool {
-        try first("SELECT 1 FROM node JOIN node AS hex ON hex.uuid = node.parent WHERE node.uuid = ? AND hex.state <> 0", id.uuid) { _ in
-            true
-        } ?? false
+    /// Whether the hex of a link is deleted, and is neither an item that is restored too nor inside one.
+    private func isInDeletedHex(_ link: ListNode.ID, besides items: Set<ListNode.ID>) throws -> Bool {
+        let hexes = try all(
+            """
+            WITH RECURSIVE hexes (uuid, goneWith) AS (
+                SELECT hex.uuid, hex.goneWith FROM node JOIN node AS hex ON hex.uuid = node.parent WHERE node.uuid = ? AND hex.state <> 0
+                UNION
+                SELECT node.uuid, node.goneWith FROM hexes JOIN node ON node.uuid = hexes.goneWith
+            )
+            SELECT uuid FROM hexes
+            """, link.uuid
+        ) { $0.nodeID(0) }.compactMap(\.self)
+        return !hexes.isEmpty && items.isDisjoint(with: hexes)
     }
 
     private func restored(_ number: Int64, _ id: ListNode.ID) throws -> RestoredItem {
@@ -215,7 +216,7 @@ extension StoreWriter {
     }
 
     /// Checks the bounds of the topmost hexes that contain changed hexes.
-    private func checkBounds(of changed: Set<ListNode.ID>) throws {
+    func checkBounds(of changed: Set<ListNode.ID>) throws {
         var tops: Set<Int64> = []
         for id in changed {
             let row = try first(
@@ -230,52 +231,14 @@ extension StoreWriter {
         }
     }
 
-    func undoMine(_ numbers: [Int64], at now: Int64) throws -> MyHexlistUndo {
-        try change {
-            let numbers = Set(numbers).sorted()
-            for number in numbers { try checkIsUndoable(number) }
-            let listed = "number IN (SELECT value FROM json_each(?))"
-            let bytes = try first("SELECT sum(bytes) FROM mineChange WHERE \(listed)", jsonArray(Set(numbers))) { $0.int(0) } ?? 0
-            guard bytes <= MyHexlistChange.maximumNodeBytes + 1 << 20 else {
-                throw HexlistError(
-                    .badRequest, "These \(numbers.count) changes are too large to be undone together.",
-                    hint: "Undo some of them first, the newest ones.")
-            }
-            let (result, changed) = try changeMine(at: now, as: .undo) { mine in
-                let result = try mine.undo(numbers)
-                return (result, mine.changedHexes)
-            }
-            try checkBounds(of: changed)
-            try run("UPDATE mineChange SET undoneBy = ? WHERE \(listed)", result.number, jsonArray(result.undone))
-            return result
-        }
-    }
-
-    private func checkIsUndoable(_ number: Int64) throws {
-        let row = try first(
-            "SELECT undoneBy, nodes IS NOT NULL FROM mineChange WHERE number = ?", number
-        ) { (undoneBy: $0.optionalInt64(0), hasNodes: $0.bool(1)) }
-        guard let row else {
-            throw HexlistError(
-                .notFound, "There is no change \(number) in the log.",
-                hint: "`hexlist mine log` lists the changes of the last \(MyHexlistChange.days) days.")
-        }
-        if let other = row.undoneBy {
-            throw HexlistError(
-                .badRequest, "Change \(number) was already undone, by change \(other).", hint: "To redo it: `hexlist mine undo \(other)`.")
-        }
-        guard row.hasNodes else {
-            throw HexlistError(
-                .badRequest, "Change \(number) is too large to be undone.",
-                hint: "`hexlist mine trash` lists deleted hexes and links, and can restore them.")
-        }
-    }
-
     /// Removes old items from the trash for good, and the oldest ones above the bound of its size.
     /// - Parameter limit: the number of nodes after which no further item is removed.
     func purgeTrash(limit: Int) throws -> (hexes: Int, links: Int) {
         let old = lived &- Self.days(TrashedItem.days)
-        let newest = try first("SELECT max(trashNumber) FROM node WHERE trashNumber IS NOT NULL AND goneWith IS NULL") { $0.int64(0) } ?? 0
+        let newest =
+            try first("SELECT max(trashNumber) FROM node INDEXED BY nodeTrash WHERE trashNumber IS NOT NULL AND goneWith IS NULL") {
+                $0.int64(0)
+            } ?? 0
         var bytes = try first("SELECT coalesce(sum(trashBytes), 0) FROM node WHERE trashNumber IS NOT NULL") { $0.int(0) } ?? 0
         let removed = try removeFromTrash(limit: limit) { item in
             defer { bytes -= item.bytes }
@@ -313,7 +276,7 @@ extension StoreWriter {
 
     private func oldestItem() throws -> WholeItem? {
         let top = try first(
-            "SELECT trashNumber, lived, uuid FROM node WHERE trashNumber IS NOT NULL AND goneWith IS NULL AND state = 1 ORDER BY trashNumber LIMIT 1"
+            "SELECT trashNumber, lived, uuid FROM node INDEXED BY nodeTrash WHERE trashNumber IS NOT NULL AND goneWith IS NULL AND state = 1 ORDER BY trashNumber LIMIT 1"
         ) { (number: $0.int64(0), lived: $0.int64(1), node: $0.bytes(2)) }
         guard let top else { return nil }
         let nodes = try all(
@@ -335,14 +298,14 @@ extension MyHexlistTransaction {
     /// Restores deleted nodes.
     fileprivate mutating func restore(_ ids: [ListNode.ID]) throws {
         for id in ids {
-            try countTogether(with: id)
+            try countRestoredInside(id)
             try nodes.restore(id)
         }
         try placeRestored(ids)
     }
 
     /// Adds the nodes that are restored together with a hex to the counts of the log.
-    private mutating func countTogether(with id: ListNode.ID) throws {
+    mutating func countRestoredInside(_ id: ListNode.ID) throws {
         guard id.kind == .hex else { return }
         let inside = try writer.deletedTogether(with: id)
         draft.hexes.restored += inside.hexes
@@ -350,134 +313,27 @@ extension MyHexlistTransaction {
     }
 
     /// Moves restored hexes to the top level if their container is deleted. At the top level, gives them a key that is in the order of ids.
-    private mutating func placeRestored(_ ids: [ListNode.ID]) throws {
+    mutating func placeRestored(_ ids: [ListNode.ID]) throws {
         try deriveTree()
         // `moveToTop` reads the rows of hexes, which do not include those of hexes restored here.
         let rows = try ids.filter { $0.kind == .hex }.map { id in
             (id: id, hex: try writer.hex(ofNode: id) ?? 0)
         }
-        for (id, _) in rows.sorted(by: { $0.hex > $1.hex }) {
+        for (id, hex) in rows.sorted(by: { $0.hex > $1.hex }) {
             guard let row = try nodes.storage.row(id), row.state == .present else { continue }
+            if row.node.place?.parent == list.id, try isInOrder(id, hex) { continue }  // only hexes of the former bin are not
             if let container = row.container, container != list.id, try nodes.storage.row(container)?.state == .present { continue }
             try moveToTop(id)
+            try deriveTree()  // the next one gets its place beside this one
         }
-        try deriveTree()
     }
 
-    /// Reverts changes of the log, newest first.
-    /// - Parameter numbers: ascending.
-    fileprivate mutating func undo(_ numbers: [Int64]) throws -> MyHexlistUndo {
-        var undone = nodes.undoneVersions(of: [])
-        var records: [(number: Int64, records: [ChangeRecord])] = []
-        for number in numbers { records.append((number, Array(try self.records(of: number)))) }
-        for record in records.lazy.flatMap(\.records) {
-            if case .node(let change, _) = record { undone.insert(change) }
-        }
-        for number in try writer.changesWithoutEffect(after: numbers.first ?? .max) {
-            for case .node(let change, _) in try self.records(of: number) { undone.insert(change) }
-        }
-
-        var result = MyHexlistUndo(
-            number: list.changes + 1, undone: [], hexes: MyHexlistChange.Counts(), links: MyHexlistChange.Counts(), kept: [], keptCount: 0)
-        var restored: [ListNode.ID] = []
-        for (number, records) in records.reversed() {
-            let (isReverted, kept) = try revert(records, undone, &restored)
-            if isReverted { result.undone.insert(number, at: 0) }
-            for (id, part) in kept {
-                result.keptCount += 1
-                if result.kept.count < MyHexlistUndo.listedValues { result.kept.append(try self.kept(part, of: id, by: number)) }
-            }
-            draft.add(nodes.takeChanges())
-        }
-        try placeRestored(restored)
-        guard !draft.isEmpty else {
-            let what = numbers.count == 1 ? "change \(numbers[0]) wrote" : "these changes wrote"
-            throw HexlistError(.badRequest, "Nothing was undone: everything that \(what) was changed again or is no longer in the trash.")
-        }
-        (result.hexes, result.links) = (draft.hexes, draft.links)
-        return result
-    }
-
-    private func records(of change: Int64) throws -> ChangeRecordDecoder {
-        let bytes = try writer.first("SELECT nodes FROM mineChange WHERE number = ?", change) { $0.bytes(0) } ?? []
-        return ChangeRecordDecoder(bytes, numbers: nodes.storage.numbers)
-    }
-
-    /// Reverts one change of the log.
-    /// - Parameters:
-    ///   - undone: the versions of all changes that are undone together, and of those that were undone before.
-    ///   - restored: gets the restored nodes.
-    /// - Returns: whether a part was reverted, and the parts that were not.
-    private mutating func revert(
-        _ records: [ChangeRecord], _ undone: ListTransaction<SQLListStorage>.UndoneVersions, _ restored: inout [ListNode.ID]
-    ) throws -> (isReverted: Bool, kept: [(ListNode.ID, ListChange.Part)]) {
-        var kept: [(ListNode.ID, ListChange.Part)] = []
-        var changes: [ListChange] = []
-        var (deletions, deleted): ([ListNode.ID], Set<ListNode.ID>) = ([], [])
-        for record in records {
-            guard case .node(let change, _) = record else { continue }
-            if change.parts.contains(.deletion) {
-                guard try isInTrash(change.after.id) else {
-                    kept.append((change.after.id, .deletion))
-                    continue
-                }
-                deleted.insert(change.after.id)
-                // What was deleted together with a hex is restored with it.
-                if let hex = change.after.deletion?.with, deleted.contains(hex) { continue }
-                deletions.append(change.after.id)
-            } else if change.parts.contains(.restoring), change.after.id.kind == .hex {
-                // The hex is deleted again, with what was restored with it.
-                if let hex = try writer.hex(ofNode: change.after.id) { try countDeletedInside(hex) }
-            }
-            changes.append(change)
-        }
-        let renumbered = Self.renumberedTags(of: changes)
-        let unreverted = try nodes.undo(changes, undone)
-        for (id, parts) in unreverted { kept += parts.subtracting(renumbered[id] ?? []).map { (id, $0) } }
-        for id in deletions where unreverted[id]?.contains(.deletion) != true {
-            try countTogether(with: id)
-            restored.append(id)
-        }
-        var isReverted = !nodes.changes.isEmpty
-        let hasAdditions = records.contains { if case .node = $0 { false } else { true } }
-        if hasAdditions || !restored.isEmpty { try deriveTree() }
-        for record in records.reversed() {
-            switch record {
-            case .node: break
-            case .tree(let id, _, let version):
-                kept += try undoAddition(of: id, version, undone)
-            case .links(let hex, let version):
-                for link in try nodes.storage.links(in: hex, at: version) { kept += try undoAddition(of: link, version, undone) }
-            }
-        }
-        isReverted = isReverted || !nodes.changes.isEmpty
-        return (isReverted, kept)
-    }
-
-    /// Returns the tags that only got another number, because another tag was added or removed.
-    private static func renumberedTags(of changes: [ListChange]) -> [ListNode.ID: Set<ListChange.Part>] {
-        Dictionary(changes.map { ($0.after.id, $0.parts.filter($0.isRenumberedTag)) }) { $0.union($1) }
-    }
-
-    private mutating func undoAddition(
-        of id: ListNode.ID, _ version: ListVersion, _ undone: ListTransaction<SQLListStorage>.UndoneVersions
-    ) throws -> [(ListNode.ID, ListChange.Part)] {
-        let (inside, kept) = try nodes.undoAddition(of: id, version: version, undone)
-        draft.countDeleted(
-            hexes: inside.count { $0.kind == .hex }, links: inside.count { $0.kind == .link })
-        return kept.map { ($0, .addition) }
-    }
-
-    private func isInTrash(_ id: ListNode.ID) throws -> Bool {
-        try writer.first("SELECT 1 FROM node WHERE uuid = ? AND trashNumber IS NOT NULL", id.uuid) { _ in true } ?? false
-    }
-
-    private func kept(_ part: ListChange.Part, of id: ListNode.ID, by number: Int64) throws -> KeptValue {
-        let found = try writer.first(
-            "SELECT CASE kind WHEN 1 THEN hex ELSE (SELECT hex FROM node AS parent WHERE uuid = node.parent) END, url FROM node WHERE uuid = ?",
-            id.uuid
-        ) { (hex: $0.optionalInt64(0), url: $0.text(1)) }
-        return KeptValue(change: number, hex: found?.hex, link: id.kind == .hex ? nil : found?.url ?? "", name: part.valueName)
+    /// Whether a hex at the top level is between hexes with a greater and a smaller id.
+    private func isInOrder(_ id: ListNode.ID, _ hex: Int64) throws -> Bool {
+        let before = try nodes.storage.neighbors(of: .before(id), in: list.id).before
+        let after = try nodes.storage.neighbors(of: .after(id), in: list.id).after
+        return try (before.flatMap { try writer.hex(ofNode: $0.node.id) } ?? .max) > hex
+            && (after.flatMap { try writer.hex(ofNode: $0.node.id) } ?? .min) < hex
     }
 }
 

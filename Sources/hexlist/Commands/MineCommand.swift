@@ -420,7 +420,9 @@ struct MineRemoveCommand: AsyncParsableCommand {
             }
             try output.flush()
             guard !output.json else { return }
-            UndoHint.note(["mine", "restore"] + hexes.prefix(20).map { "\($0.value)" })
+            var seen: Set<Int64> = []
+            let numbers = hexes.map(\.value).filter { seen.insert($0).inserted }
+            UndoHint.note(["mine", "restore"] + numbers.prefix(20).map(String.init))
         }
     }
 }
@@ -446,7 +448,7 @@ struct MineRestoreCommand: AsyncParsableCommand {
                 if output.json {
                     try output.object(hex)
                 } else {
-                    try output.wrapped("Hex \(hex.id) is back\(hex.parent.map { " in hex \($0)" } ?? "").")
+                    try output.wrapped("Hex \(hex.id) is back, \(hex.parent.map { "in hex \($0)" } ?? "at the top level").")
                 }
                 try output.flush()
             }

@@ -117,7 +117,7 @@ struct MineTrashCommand: AsyncParsableCommand {
                 return try await MineHistoryText.emptyTrash(client, output, line: yes ? nil : "hexlist mine trash --empty --yes")
             }
             if !restore.isEmpty { return try await restoreItems(client, output) }
-            let header = ["NUMBER", "DELETED", "WHAT", "IN HEX", "LINKS", "DESCRIPTION"]
+            let header = ["ITEM", "DELETED", "WHAT", "IN HEX", "LINKS", "DESCRIPTION"]
             let (listed, hasMore) = try await output.pages(maximum: rows.maximum(for: output), header: header) {
                 try await client.mineTrash(limit: $0, after: $1)
             } cells: { item in
@@ -150,7 +150,7 @@ enum MineHistoryText {
     /// Returns what a change did, such as `deleted 1 hex and 18 links`.
     static func change(_ change: MineChangeJSON) -> String {
         let text = changes(change.hexes, change.links)
-        let done = change.undo ? "undo: \(text)" : text
+        let done = change.undo ? "undo, which \(text)" : text
         // At the beginning, because the end of the text is cut on a narrow terminal.
         return change.undoneBy == nil ? done : "undone: \(done)"
     }
@@ -196,12 +196,12 @@ enum MineHistoryText {
             } else if undone == all {
                 "\(all) changes are undone"
             } else {
-                "\(undone) of \(all) changes \(undone == 1 ? "is" : "are") undone"
+                "Of \(all) changes, \(result.undone.map(String.init).joined(separator: ", ")) \(undone == 1 ? "is" : "are") undone"
             }
         let done = changes(result.hexes, result.links)
-        var lines = [done.isEmpty ? "\(what)." : "\(what): \(done)."]
+        var lines = [done.isEmpty ? "\(what)." : "\(what). This \(done)."]
         guard result.keptCount > 0 else { return lines }
-        lines.append("\(HumanText.count(result.keptCount, "value stays", "values stay")), because of later changes:")
+        lines.append("\(HumanText.count(result.keptCount, "value stays as it is", "values stay as they are")), because of later changes:")
         lines += result.kept.map { kept in
             let hex = kept.hex.map { "hex \($0)" } ?? "a hex"
             return
@@ -217,7 +217,7 @@ enum MineHistoryText {
             return "Hex \(item.hex) is back, \(item.parent.map { "in hex \($0)" } ?? "at the top level")."
         }
         let text = "The link is back, as link \(link) of hex \(item.hex)."
-        return item.hexRestored ? "\(text) Hex \(item.hex) was deleted too: it is shown again, with this link only." : text
+        return item.hexRestored ? "\(text) Hex \(item.hex) was deleted too: it is shown again, with the restored links only." : text
     }
 
     /// Returns the cell with the number of a hex. On a very narrow terminal the header is put before the number, as before a count.
@@ -243,7 +243,9 @@ enum MineHistoryText {
 
     /// Returns the sentence printed after the trash was emptied.
     static func emptied(_ count: Int) -> String {
-        "\(HumanText.count(count, "hex or link", "hexes and links")) removed, and the change log is cleared."
+        count == 0
+            ? "The trash was empty. The change log is cleared."
+            : "\(HumanText.count(count, "item", "items")) removed from the trash, and the change log is cleared."
     }
 
     /// Returns the question before the trash is emptied.
