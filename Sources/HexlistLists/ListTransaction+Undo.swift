@@ -117,6 +117,17 @@ extension ListTransaction {
         }
     }
 
+    /// Whether a node was deleted together with one of the restored hexes, at any level inside it.
+    private func isRestored(_ node: ListNode, with restored: Set<ListNode.ID>) throws -> Bool {
+        var (next, seen) = (node.deletion?.with, Set<ListNode.ID>())
+        while let hex = next, seen.insert(hex).inserted {
+            if restored.contains(hex) { return true }
+            guard let outer = try storage.row(hex)?.node, outer.isMarkedDeleted else { return false }
+            next = outer.deletion?.with
+        }
+        return false
+    }
+
     /// Reverts one part of a change. A part that already is as before the change counts as reverted.
     /// - Parameter inside: gets the nodes that were deleted together with a restored hex.
     /// - Returns: `false` if the part was changed again later and is therefore not reverted, or if the node was purged.
@@ -127,7 +138,7 @@ extension ListTransaction {
         let (before, after) = (change.before, change.after)
         guard let row = try storage.row(after.id) else { return false }
         let node = row.node
-        let isRestored = node.deletion?.with.map(restored.contains) ?? false
+        let isRestored = try isRestored(node, with: restored)
         let isDeleted = node.isDeletedAlone || node.isMarkedDeleted && row.state == .deleted && !isRestored
         switch part {
         case .place, .title, .register: if isDeleted { return false }  // a write would revive it
@@ -144,7 +155,7 @@ extension ListTransaction {
             return !kept.contains(node.id)
         case .deletion:
             guard node.isMarkedDeleted else { return true }
-            if let hex = node.deletion?.with, restored.contains(hex) { return true }
+            if isRestored { return true }
             return try restore(node.id)
         case .place:
             if let place = before?.place, node.place?.parent == place.parent, node.place?.key == place.key { return true }

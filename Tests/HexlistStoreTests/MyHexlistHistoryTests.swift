@@ -540,6 +540,17 @@ import Testing
         #expect(try log().last { $0.number == 2 }?.undoneBy != nil)
     }
 
+    @Test("an undo that also deleted a hex around a changed link can be undone") func changedAndDeletedTogether() async throws {
+        let outer = try await store.addMine(links("1"), at: start)
+        let inner = try await store.addMine(links("2"), into: outer, at: start)
+        let other = try await store.addMine(links("3"), at: start)
+        try await store.editMine(inner, MineEdit(color: "red", links: [.init(from: 0, linkDescription: "two")]), at: start)
+        let undone = try await store.undoMine([1, 2, 4], at: start)
+        #expect(try text(outer) == nil && text(other) != nil && undone.keptCount == 0)
+        #expect(try await store.undoMine([undone.number], at: start).keptCount == 0)
+        #expect(try text(inner) == "a (two2)" && test.read { try $0.hex(inner) }?.summary.color == "red" && test.countersAreRight())
+    }
+
     @Test("a hex is not restored into one in which it would be too deep") func depth() async throws {
         var hexes = [try await store.addMine(links("1"), at: start)]
         for _ in 1..<7 { hexes.append(try await store.addMine(links("1"), into: hexes.last, at: start)) }

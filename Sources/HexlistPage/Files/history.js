@@ -122,7 +122,12 @@ export function historyDialog(refresh) {
 export function trashDialog(refresh) {
   listDialog('Trash', '/v1/mine/trash', 'Deleted hexes and links. They can be restored for 60 days, unless more than 64 MiB are deleted after them.', 'The trash is empty.', (item, run) => {
     const name = clean(item.subject) || clean(item.url);
-    const restore = () => run(() => ask('POST', '/v1/mine/restore', { numbers: [item.number] }, name ? `“${name.slice(0, 40)}” is back.` : 'The hex is back.'));
+    const restore = () => run(async () => {
+      const done = await ask('POST', '/v1/mine/restore', { numbers: [item.number] });
+      if (!done) return;
+      const again = done.restored[0]?.hexRestored ? ' Its hex was deleted too, and is shown again with the restored links only.' : '';
+      toast(`${name ? `“${name.slice(0, 40)}”` : 'The hex'} is back.${again}`, { time: again ? 9000 : 5000 });
+    });
     const inside = [item.hexesInside && count(item.hexesInside, 'hex', 'hexes'), item.links && count(item.links, 'link')].filter(Boolean).join(' and ');
     return row(name || '(no description)',
       [time(item.deletedAt), item.url ? 'link' : 'hex', item.url && item.subject && clean(item.url), inside && `with ${inside}`, item.in && `was in “${clean(item.inSubject) || item.in}”`],
