@@ -145,7 +145,7 @@ public struct ListNode: Identifiable, Equatable, Sendable {
 
     /// Returns the registers with a value that have to be written again, so that a merge that adds a register drops an empty one instead.
     /// - Returns: none if the merge drops no register, or there is no empty one.
-    func registersBeforeEmpty(adding name: UTF8Text) -> [(name: UTF8Text, register: Register)] {
+    func registersToRewrite(beforeAdding name: UTF8Text) -> [(name: UTF8Text, register: Register)] {
         guard registers.count >= ListLimits.registers, registers[name] == nil else { return [] }
         let shared = sharedRegisters
         guard shared.count >= ListLimits.registers, let empty = shared.firstIndex(where: \.register.value.isEmpty) else { return [] }

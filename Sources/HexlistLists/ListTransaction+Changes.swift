@@ -32,7 +32,7 @@ extension ListTransaction {
         try detachDeletedContents(of: id)
         var node = ListNode(id: id)
         // A merge drops the oldest registers, whether or not they have a value. Those with a value are written again, so that empty ones go.
-        for (name, register) in try storage.row(id)?.node.registersBeforeEmpty(adding: name) ?? [] {
+        for (name, register) in try storage.row(id)?.node.registersToRewrite(beforeAdding: name) ?? [] {
             node.registers[name] = ListNode.Register(version: nextVersion(), value: register.value)
         }
         node.registers[name] = ListNode.Register(version: nextVersion(), value: value)

@@ -3,7 +3,7 @@ extension ListTransaction {
     /// - Parameter changes: changes of this list, oldest first.
     /// - Returns: for each node, the parts that were not reverted.
     public mutating func undo(_ changes: [ListChange]) throws -> [ListNode.ID: Set<ListChange.Part>] {
-        try undo(changes, undoneVersions(of: changes)).kept
+        try undo(changes, ignoredVersions(of: changes)).kept
     }
 
     /// Reverts changes, newest first.
@@ -11,7 +11,7 @@ extension ListTransaction {
     /// - Returns: the nodes that were deleted together with a hex whose restoring was reverted; for each node, the parts that were not
     ///   reverted.
     public mutating func undo(
-        _ changes: [ListChange], _ undone: UndoneVersions
+        _ changes: [ListChange], _ undone: IgnoredVersions
     ) throws -> (inside: [ListNode.ID], kept: [ListNode.ID: Set<ListChange.Part>]) {
         var (inside, kept): ([ListNode.ID], [ListNode.ID: Set<ListChange.Part>]) = ([], [:])
         // Restoring a hex also revives the nodes that were deleted together with it.
@@ -31,7 +31,7 @@ extension ListTransaction {
     /// - Returns: the nodes that were deleted together with the hex that contains them, and the nodes that stay: changed ones, and the hexes
     ///   that contain them. If the node itself was changed since, it stays with everything in it.
     public mutating func undoAddition(
-        of id: ListNode.ID, version: ListVersion?, _ undone: UndoneVersions
+        of id: ListNode.ID, version: ListVersion?, _ undone: IgnoredVersions
     ) throws -> (inside: [ListNode.ID], kept: [ListNode.ID]) {
         guard let row = try storage.row(id) else { return ([], []) }
         guard undone.isUnchanged(row.node, since: version) else { return ([], [id]) }
@@ -65,14 +65,14 @@ extension ListTransaction {
     }
 
     /// Returns the versions of an undo that begins now.
-    public func undoneVersions(of changes: [ListChange]) -> UndoneVersions {
-        var undone = UndoneVersions(since: clock.last, by: replica)
+    public func ignoredVersions(of changes: [ListChange]) -> IgnoredVersions {
+        var undone = IgnoredVersions(since: clock.last, by: replica)
         for change in changes { undone.insert(change) }
         return undone
     }
 
-    /// Versions that do not count as changes made since: those that an undo reverts, and those that it writes itself.
-    public struct UndoneVersions {
+    /// Versions that do not count as later changes of a node: those of the changes that are or were undone, and those that this undo writes.
+    public struct IgnoredVersions {
         private var versions: [ListNode.ID: Set<ListVersion>] = [:]
         /// The last time of the list's clock before the undo, and the replica that undoes.
         private let clock: Int64
@@ -132,7 +132,7 @@ extension ListTransaction {
     /// - Parameter inside: gets the nodes that were deleted together with a restored hex.
     /// - Returns: `false` if the part was changed again later and is therefore not reverted, or if the node was purged.
     private mutating func revert(
-        _ part: ListChange.Part, of change: ListChange, _ restored: Set<ListNode.ID>, _ undone: UndoneVersions,
+        _ part: ListChange.Part, of change: ListChange, _ restored: Set<ListNode.ID>, _ undone: IgnoredVersions,
         _ inside: inout [ListNode.ID]
     ) throws -> Bool {
         let (before, after) = (change.before, change.after)

@@ -19,7 +19,7 @@ public struct ListTransaction<Storage: ListStorage> {
     private var addedHexes: Set<ListNode.ID> = []
     private var changedHexes: Set<ListNode.ID> = []
     private var changedLeaves: Set<ListNode.ID> = []
-    /// Whether the places of ignored moves are written (`writeIgnoredMoves`), so that a request that moves many hexes reads all hexes once.
+    /// Whether `writeIgnoredMoves` has run since the last received hex. It reads all hexes, so a request that moves many runs it once.
     var hasWrittenIgnoredMoves = false
 
     /// - Parameter digest: the digest of all rows; `nil` for a list that is not exchanged with other replicas. It takes a hash of each row

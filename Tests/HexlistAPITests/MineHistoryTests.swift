@@ -63,7 +63,9 @@ struct MineHistoryTests {
             #expect(link.hex == nil && link.url == "https://a.example/1" && link.parent == hex.id && link.parentSubject == "Reading")
             #expect(deleted.ends.milliseconds - deleted.deletedAt.milliseconds == 60 * 86_400_000 && next.items.count == 1)
             #expect(try await client.binnedHexes(limit: 9).items.map(\.id) == [other.id])
-            await refused(.notFound, "Number 999 is not in the trash.") { _ = try await client.restoreMine(numbers: [link.number, 999]) }
+            await refused(.notFound, "There is no item 999 in the trash.") {
+                _ = try await client.restoreMine(numbers: [link.number, 999])
+            }
             let restored = try await client.restoreMine(numbers: [link.number, deleted.number]).restored
             #expect(
                 restored == [

@@ -227,7 +227,7 @@ import Testing
         let restored = try await store.restoreMine(numbers: [item.number], at: start)
         #expect(restored == [RestoredItem(number: item.number, hex: hex, link: 1)])
         #expect(try text(hex) == "a (1, 2, 3)" && trash().isEmpty)
-        await refused("Number \(item.number) is not in the trash.", .notFound) {
+        await refused("There is no item \(item.number) in the trash.", .notFound) {
             _ = try await self.store.restoreMine(numbers: [item.number], at: start)
         }
         try await store.editMine(hex, MineEdit(links: [.init(from: 0), .init(from: 2)]), at: start)
@@ -265,7 +265,7 @@ import Testing
         #expect(try log().first?.hexes.deleted == 2 && log().first?.links.deleted == 1 && log().first?.hex == outer)
         let deletion = try newest()
         #expect(try trash().first?.hex == outer && trash().first?.hexesInside == 1 && trash().first?.links == 1)
-        await refused("Hex \(hex) was deleted together with hex \(outer), in which it was.", .notFound) {
+        await refused("Hex \(hex) was inside hex \(outer), and was deleted with it.", .notFound) {
             _ = try await self.store.restoreMine(hex, at: start)
         }
         if emptiesTrash { _ = try await store.undoMine([deletion], at: start) } else { _ = try await store.restoreMine(outer, at: start) }

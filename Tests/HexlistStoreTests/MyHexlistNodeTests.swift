@@ -123,7 +123,7 @@ import Testing
         try await store.editMine(ids[1], MineEdit(description: "later"), at: start)
         #expect(try rowsShowTheNodes(store))
 
-        // The bin is now the trash. What was in it can be restored, with its number.
+        // The bin is now the trash. Its hexes can be restored, with their numbers.
         let trashed = try store.readSync { try $0.trashPage(limit: 9, before: nil) }.items
         #expect(trashed.map(\.hex) == [ids[8]] && trashed.map(\.subject) == ["b"] && trashed.map(\.deletedAt) == [77])
         #expect(trashed.map(\.hexesInside) == [2] && trashed.map(\.links) == [3] && trashed.map(\.container) == [ids[1]])

@@ -31,7 +31,7 @@ export function deleteLater(hexes, restore) {
   const what = hexes.length === 1 ? `“${subject(hexes[0]).slice(0, 40)}”` : count(hexes.length, 'hex', 'hexes');
   const closeToast = toast(`Deleted ${what}.`, { action: 'Undo', onaction: undo, time: 10000 });
 }
-/** Makes the deletions that can still be undone immediately, so that the trash lists them. Resolves when they are made. */
+/** Makes all deletions now that a toast could still undo, so that the trash lists them. Resolves when they are made. */
 export const commitDeletions = () => Promise.all([...deletions.values()].map(({ commit }) => commit()));
 export const undo = () => [...deletions.values()].at(-1)?.undo();
 

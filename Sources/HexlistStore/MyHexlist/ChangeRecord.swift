@@ -2,6 +2,9 @@ internal import HexlistLists
 internal import HexlistModel
 
 /// A part of a change of My Hexlist, as the column `mineChange.nodes` has it. It suffices to undo the change.
+///
+/// `mineChanges` finds the changes of a hex by searching the bytes for its id. Therefore records have the container, which an undo does not
+/// need, and ids are stored as they are.
 enum ChangeRecord {
     /// A hex that was added with everything inside.
     case tree(ListNode.ID, container: ListNode.ID, ListVersion)
@@ -132,7 +135,7 @@ struct ChangeRecordDecoder: Sequence, IteratorProtocol {
                 parts.insert(part)
             }
             return .node(
-                ListChange(before: parts.contains(.addition) ? nil : before, after: after, parts: parts), container: container.id)
+                ListChange(before: parts.contains(.addition) ? nil : before, after: after, parts: parts), container: container.value)
         }
     }
 
@@ -145,11 +148,11 @@ struct ChangeRecordDecoder: Sequence, IteratorProtocol {
             return .addition
         case .deletion:
             guard let version = version(), let with = optionalNode() else { return nil }
-            after.deletion = DeletionMark(version: version, with: with.id)
+            after.deletion = DeletionMark(version: version, with: with.value)
             return .deletion
         case .restoring:
             guard let version = version(), let deleted = self.version(), let with = optionalNode() else { return nil }
-            before.deletion = DeletionMark(version: deleted, with: with.id)
+            before.deletion = DeletionMark(version: deleted, with: with.value)
             if after.title == nil { after.title = ListNode.Register(version: version, value: .empty) }
             return .restoring
         case .place:
@@ -157,29 +160,34 @@ struct ChangeRecordDecoder: Sequence, IteratorProtocol {
                 let oldParent = optionalNode(), let key = text(1)
             else { return nil }
             after.place = ListNode.Place(version: version, parent: parent, key: OrderKey(bytes: newKey.bytes))
-            if let old = old.version, let oldParent = oldParent.id {
+            if let old = old.value, let oldParent = oldParent.value {
                 before.place = ListNode.Place(version: old, parent: oldParent, key: OrderKey(bytes: key.bytes))
             }
             return .place
         case .title:
             guard let version = version(), let old = register(optionalVersion()), let new = text(4) else { return nil }
-            before.title = old.register
+            before.title = old.value
             after.title = ListNode.Register(version: version, value: new)
             return .title
         case .register:
             guard let name = text(1), let version = optionalVersion(), let old = register(optionalVersion()), let new = text(4) else {
                 return nil
             }
-            before.registers[name] = old.register
-            after.registers[name] = version.version.map { ListNode.Register(version: $0, value: new) }  // `nil` if a merge dropped it
+            before.registers[name] = old.value
+            after.registers[name] = version.value.map { ListNode.Register(version: $0, value: new) }  // `nil` if a merge dropped it
             return .register(name)
         }
     }
 
-    /// Reads the value of a register; `nil` in the tuple if it has no version.
-    private mutating func register(_ version: (version: ListVersion?, Void)?) -> (register: ListNode.Register?, Void)? {
-        guard let version, let value = text(4) else { return nil }
-        return (version.version.map { ListNode.Register(version: $0, value: value) }, ())
+    /// A value that may be absent. Methods that return a field return `nil` if the bytes end.
+    private struct Field<Value> {
+        var value: Value?
+    }
+
+    /// Reads the value of a register, which is absent if it has no version.
+    private mutating func register(_ version: Field<ListVersion>?) -> Field<ListNode.Register>? {
+        guard let version, let text = text(4) else { return nil }
+        return Field(value: version.value.map { ListNode.Register(version: $0, value: text) })
     }
 
     private mutating func number(_ count: Int) -> Int? {
@@ -193,21 +201,21 @@ struct ChangeRecordDecoder: Sequence, IteratorProtocol {
         return UTF8Text(utf8: Array(rest.prefix(length)))
     }
 
-    private mutating func optionalNode() -> (id: ListNode.ID?, Void)? {
+    private mutating func optionalNode() -> Field<ListNode.ID>? {
         guard rest.count >= 16 else { return nil }
         defer { rest = rest.dropFirst(16) }
-        return (UUIDBytes(bytes: rest.prefix(16)).flatMap(ListNode.ID.init), ())
+        return Field(value: UUIDBytes(bytes: rest.prefix(16)).flatMap(ListNode.ID.init))
     }
 
-    private mutating func node() -> ListNode.ID? { optionalNode()?.id }
+    private mutating func node() -> ListNode.ID? { optionalNode()?.value }
 
-    private mutating func optionalVersion() -> (version: ListVersion?, Void)? {
+    private mutating func optionalVersion() -> Field<ListVersion>? {
         guard rest.count >= 12 else { return nil }
         let (clock, row) = (BigEndian.number(8, of: &rest), BigEndian.number(4, of: &rest))
-        return (numbers[row].map { ListVersion(clock: clock, replica: $0) }, ())
+        return Field(value: numbers[row].map { ListVersion(clock: clock, replica: $0) })
     }
 
-    private mutating func version() -> ListVersion? { optionalVersion()?.version }
+    private mutating func version() -> ListVersion? { optionalVersion()?.value }
 }
 
 /// Big-endian numbers in byte arrays.

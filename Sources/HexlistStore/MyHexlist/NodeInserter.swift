@@ -5,7 +5,7 @@ internal import HexlistModel
 /// Inserts the nodes of new hexes and links of My Hexlist. A new node has a new id, so there is nothing to merge, and it is shown in the
 /// hex to which it is added. Therefore no rows are read, and one statement inserts several links. This decides the speed of imports.
 struct NodeInserter {
-    /// The values of all nodes that are inserted together.
+    /// The version that all values of the inserted nodes get, and the time for their ids and positions.
     struct Origin {
         var clock: Int64
         /// The row of the replica in the table `replica`.

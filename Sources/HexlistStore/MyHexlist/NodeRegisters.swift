@@ -24,7 +24,7 @@ enum NodeRegisters {
     // MARK: - Unknown members
 
     /// Maximum number of tags that are registers of their own. Leaves room for other registers below `ListLimits.registers`.
-    private static let tags = 40
+    private static let maximumTags = 40
 
     /// Splits the unknown members of a hex or link, so that two replicas can change different tags, or a tag and the note. A tag is the
     /// register `tag/NAME`, and its value is its number among the tags.
@@ -35,7 +35,7 @@ enum NodeRegisters {
         guard !bytes.isEmpty else { return [:] }
         var (values, rest): ([UTF8Text: UTF8Text], [JSONMember]) = ([:], [])
         for member in (try? JSONValue(parsing: bytes))?.members ?? [] {
-            if member.nameBytes.elementsEqual("tags".utf8), let texts = member.value.elements?.map(\.string), texts.count <= tags {
+            if member.nameBytes.elementsEqual("tags".utf8), let texts = member.value.elements?.map(\.string), texts.count <= maximumTags {
                 for (index, text) in texts.enumerated() {
                     values[UTF8Text(utf8: tagPrefix + Array((text ?? "").utf8))] = UTF8Text(String(index + 1))
                 }
@@ -108,7 +108,7 @@ enum NodeRegisters {
     }
 
     /// Returns the values of the registers.
-    static func values(_ bytes: [UInt8]) -> [UTF8Text: UTF8Text] {
+    static func values(inColumn bytes: [UInt8]) -> [UTF8Text: UTF8Text] {
         var values: [UTF8Text: UTF8Text] = [:]
         decode(bytes) { name, _, _, value in values[name] = value }
         return values

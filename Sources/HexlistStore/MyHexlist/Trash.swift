@@ -23,7 +23,7 @@ public struct TrashedItem: Sendable, Equatable {
 
     /// Number of days after which a deleted item is removed.
     public static let days = 60
-    /// Maximum bytes of the texts in the trash. Above it, the items deleted first are removed; the last one stays, whatever its size.
+    /// Maximum bytes of the texts in the trash. Above it, the items deleted first are removed; the last one stays, also a larger one.
     static let maximumBytes = 64 << 20
 }
 
@@ -123,19 +123,24 @@ extension HexStore {
         try await write { writer in
             guard let number = try writer.trashNumber(ofHex: hex) else {
                 guard let outer = try writer.hexDeletedWith(hex) else {
+                    let isItem =
+                        try writer.first("SELECT 1 FROM node WHERE trashNumber = ? AND goneWith IS NULL", hex) { _ in true } ?? false
                     throw HexlistError(
-                        .notFound, "Hex \(hex) is not in the trash.", hint: "`hexlist mine trash` lists deleted hexes and links.")
+                        .notFound, "Hex \(hex) is not in the trash.",
+                        hint: isItem
+                            ? "To restore item \(hex): `hexlist mine trash --restore \(hex)`."
+                            : "`hexlist mine trash` lists deleted hexes and links.")
                 }
                 throw HexlistError(
-                    .notFound, "Hex \(hex) was deleted together with hex \(outer), in which it was.",
-                    hint: "To restore both: `hexlist mine restore \(outer)`.")
+                    .notFound, "Hex \(hex) was inside hex \(outer), and was deleted with it.",
+                    hint: "To restore hex \(outer) with everything inside: `hexlist mine restore \(outer)`.")
             }
             return try writer.restoreMine(numbers: [number], at: now)[0].hex
         }
     }
 
     /// Removes everything from the trash for good, and all changes from the change log, which has values of deleted hexes and links too.
-    /// What is deleted meanwhile stays.
+    /// Hexes and links that are deleted meanwhile stay.
     /// - Returns: the numbers of hexes and links, as `trashPage` lists them.
     public func emptyTrash() async throws -> (hexes: Int, links: Int) {
         let (count, last) = try await write { writer in
@@ -162,8 +167,11 @@ extension StoreWriter {
             for number in numbers where !items.contains(where: { $0.number == number }) {
                 let found = try first("SELECT uuid FROM node WHERE trashNumber = ? AND goneWith IS NULL", number) { $0.nodeID(0) }
                 guard let id = found ?? nil else {
+                    let other = try trashNumber(ofHex: number)
                     throw HexlistError(
-                        .notFound, "Number \(number) is not in the trash.", hint: "`hexlist mine trash` lists deleted hexes and links.")
+                        .notFound, "There is no item \(number) in the trash.",
+                        hint: other.map { "Hex \(number) is item \($0): `hexlist mine trash --restore \($0)`." }
+                            ?? "`hexlist mine trash` lists deleted hexes and links.")
                 }
                 items.append((number, id))
             }

@@ -112,7 +112,7 @@ extension MyHexlistTransaction {
     /// - Parameter numbers: ascending.
     /// - Returns: the result, and the changes of which everything was reverted.
     fileprivate mutating func undo(_ numbers: [Int64]) throws -> (MyHexlistUndo, complete: [Int64]) {
-        var undone = nodes.undoneVersions(of: [])
+        var undone = nodes.ignoredVersions(of: [])
         var records: [(number: Int64, records: [ChangeRecord])] = []
         for number in numbers { records.append((number, Array(try self.records(of: number)))) }
         for record in records.lazy.flatMap(\.records) {
@@ -161,7 +161,7 @@ extension MyHexlistTransaction {
     ///   - restored: gets the restored nodes.
     /// - Returns: whether a part was reverted, and the parts that were not.
     private mutating func revert(
-        _ number: Int64, _ records: [ChangeRecord], _ undone: ListTransaction<SQLListStorage>.UndoneVersions,
+        _ number: Int64, _ records: [ChangeRecord], _ undone: ListTransaction<SQLListStorage>.IgnoredVersions,
         _ restored: inout [ListNode.ID]
     ) throws -> (isReverted: Bool, kept: [(ListNode.ID, ListChange.Part)]) {
         var kept: [(ListNode.ID, ListChange.Part)] = []
@@ -171,7 +171,7 @@ extension MyHexlistTransaction {
             guard case .node(let change, _) = record else { continue }
             if change.parts.contains(.deletion) {
                 deleted.insert(change.after.id)
-                // What was deleted together with a hex is restored with it.
+                // Nodes that were deleted together with a hex are restored with it.
                 if let hex = change.after.deletion?.with, deleted.contains(hex) { continue }
                 deletions.append(change.after.id)
             }
@@ -210,7 +210,7 @@ extension MyHexlistTransaction {
     }
 
     private mutating func undoAddition(
-        of id: ListNode.ID, _ version: ListVersion, _ undone: ListTransaction<SQLListStorage>.UndoneVersions
+        of id: ListNode.ID, _ version: ListVersion, _ undone: ListTransaction<SQLListStorage>.IgnoredVersions
     ) throws -> [(ListNode.ID, ListChange.Part)] {
         guard try nodes.storage.row(id)?.state == .present else { return [] }
         let (inside, kept) = try nodes.undoAddition(of: id, version: version, undone)

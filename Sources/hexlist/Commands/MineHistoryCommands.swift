@@ -28,7 +28,7 @@ struct MineLogCommand: AsyncParsableCommand {
 
     @OptionGroup var rows: RowLimit
 
-    @Argument(help: ArgumentHelp("The number of a hex of My Hexlist, which may be deleted.", valueName: "hex"), completion: .mineAndBinned)
+    @Argument(help: ArgumentHelp("The number of a hex of My Hexlist, which may be deleted.", valueName: "hex"), completion: .mineAndDeleted)
     var hex: HexID?
 
     func run() async throws {
@@ -187,7 +187,7 @@ enum MineHistoryText {
         }.joined(separator: "; ")
     }
 
-    /// Returns the result of an undo, one line each: what was reverted, and the values that stay.
+    /// Returns the result of an undo, one line each: the reverted changes, and the values that stay.
     static func undone(_ numbers: [Int64], _ result: MineUndoResult) -> [String] {
         let (all, undone) = (Set(numbers).count, result.undone.count)
         let what =

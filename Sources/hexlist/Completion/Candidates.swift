@@ -102,13 +102,13 @@ extension CompletionKind {
         try await client.hexes(.init(location: "mine"), limit: Candidates.limit).items.map(Candidate.init)
     }
 
-    /// Completes the newest hexes in the bin.
+    /// Completes the newest deleted hexes.
     static let binned = completion { client, _, _ in
         try await client.binnedHexes(limit: Candidates.limit).items.map { Candidate(word: String($0.id), about: $0.subject) }
     }
 
-    /// Completes the newest hexes of My Hexlist, and those in the bin.
-    static let mineAndBinned = completion { client, _, _ in
+    /// Completes the newest hexes of My Hexlist, and deleted ones.
+    static let mineAndDeleted = completion { client, _, _ in
         let mine = try await client.hexes(.init(location: "mine"), limit: Candidates.limit).items.map { Candidate($0) }
         let binned = try await client.binnedHexes(limit: Candidates.limit).items
         return mine + binned.map { Candidate(word: String($0.id), about: "deleted: \($0.subject)") }
