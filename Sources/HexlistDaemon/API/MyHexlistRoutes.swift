@@ -184,7 +184,7 @@ struct MyHexlistRoutes: Sendable {
 extension MineChangeCounts {
     /// - Returns: `nil` if nothing changed.
     fileprivate init?(_ counts: MyHexlistChange.Counts) {
-        guard counts != MyHexlistChange.Counts() else { return nil }
+        guard !counts.isEmpty else { return nil }
         self.init(
             added: counts.added, deleted: counts.deleted, restored: counts.restored, moved: counts.moved, changed: counts.changed)
     }

@@ -16,7 +16,7 @@ public struct MyHexlistChange: Sendable, Equatable {
 
         public init() {}
 
-        var isEmpty: Bool { self == Counts() }
+        public var isEmpty: Bool { self == Counts() }
     }
 
     public enum Kind: Int, Sendable, Equatable {

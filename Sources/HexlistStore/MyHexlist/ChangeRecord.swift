@@ -60,8 +60,6 @@ struct ChangeRecordEncoder {
         case .restoring:
             bytes.append(PartKind.restoring.rawValue)
             append(after.version)
-            append(before?.deletion?.version)
-            append(before?.deletion?.with)
         case .place:
             bytes.append(PartKind.place.rawValue)
             append(after.place?.version)
@@ -151,8 +149,7 @@ struct ChangeRecordDecoder: Sequence, IteratorProtocol {
             after.deletion = DeletionMark(version: version, with: with.value)
             return .deletion
         case .restoring:
-            guard let version = version(), let deleted = self.version(), let with = optionalNode() else { return nil }
-            before.deletion = DeletionMark(version: deleted, with: with.value)
+            guard let version = version() else { return nil }
             if after.title == nil { after.title = ListNode.Register(version: version, value: .empty) }
             return .restoring
         case .place:

@@ -169,12 +169,9 @@ struct MyHexlistConversion {
             let key = outer.flatMap { keys[$0].popFirst() } ?? base
             hexes.append(id)
             keys.append((base.run(count: max(1, hex.links.count + inside)) ?? [])[...])
-            var registers = NodeRegisters.values(ofExtra: Array(hex.extra.utf8))
-            for (name, text) in [
-                (NodeRegisters.color, hex.color), (NodeRegisters.sender, hex.senderUUID), (NodeRegisters.senderName, hex.senderName),
-            ] where !text.isEmpty {
-                registers[name] = UTF8Text(text)
-            }
+            let registers = NodeRegisters.values(
+                color: Array(hex.color.utf8), sender: Array(hex.senderUUID.utf8), senderName: Array(hex.senderName.utf8),
+                extra: Array(hex.extra.utf8))
             try insert(
                 id, 1, [], [], in: outer.map { hexes[$0] } ?? parent, at: key, time, Array(hex.description.utf8), registers, leaves: 0,
                 row: index == 0 ? row : nil)
@@ -205,13 +202,8 @@ struct MyHexlistConversion {
         init(_ row: SQLStatement) {
             id = row.int64(0)
             title = row.bytes(1)
-            registers = NodeRegisters.values(ofExtra: row.bytes(5))
-            for (name, column) in [(NodeRegisters.color, 2), (NodeRegisters.sender, 3), (NodeRegisters.senderName, 4)]
-                as [(UTF8Text, Int32)]
-            {
-                let text = UTF8Text(utf8: row.bytes(column))
-                if !text.isEmpty { registers[name] = text }
-            }
+            registers = NodeRegisters.values(
+                color: row.bytes(2), sender: row.bytes(3), senderName: row.bytes(4), extra: row.bytes(5))
             addedAt = row.int64(6)
             links = row.int(7)
         }

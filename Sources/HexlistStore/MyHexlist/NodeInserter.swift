@@ -50,7 +50,6 @@ struct NodeInserter {
     ///   - container: the hex in which it is, or the list's id.
     ///   - key: its position there.
     /// - Returns: the id of its node.
-    @discardableResult
     mutating func insert(
         _ content: HexContent, row: Int64, in container: ListNode.ID, at key: OrderKey, _ origin: Origin
     ) throws -> ListNode.ID {
@@ -107,7 +106,7 @@ struct NodeInserter {
                     try statement.bind(text: texts[link.service], at: parameter + 2)
                     try statement.check((keys.popFirst()?.bytes ?? []).bindValue(to: handle, at: parameter + 3))
                     try statement.bind(text: texts[link.linkDescription], at: parameter + 4)
-                    let registers = link.extra.isEmpty ? nil : Self.registers(content.bytes(link.extra), origin)
+                    let registers = link.extra.isEmpty ? nil : Self.encode(NodeRegisters.values(ofExtra: content.bytes(link.extra)), origin)
                     try statement.check(registers.bindValue(to: handle, at: parameter + 5))
                     parameter += Self.parametersOfRow
                 }
@@ -132,15 +131,10 @@ struct NodeInserter {
     private static func registers(
         _ content: HexContent, color: TextSlice, _ sender: TextSlice, _ senderName: TextSlice, _ extra: TextSlice, _ origin: Origin
     ) -> [UInt8]? {
-        var values = extra.isEmpty ? [:] : NodeRegisters.values(ofExtra: content.bytes(extra))
-        for (name, slice) in [(NodeRegisters.color, color), (NodeRegisters.sender, sender), (NodeRegisters.senderName, senderName)]
-        where !slice.isEmpty {
-            values[name] = UTF8Text(utf8: content.bytes(slice))
-        }
+        let values = NodeRegisters.values(
+            color: content.bytes(color), sender: content.bytes(sender), senderName: content.bytes(senderName), extra: content.bytes(extra))
         return encode(values, origin)
     }
-
-    private static func registers(_ extra: [UInt8], _ origin: Origin) -> [UInt8]? { encode(NodeRegisters.values(ofExtra: extra), origin) }
 
     private static func encode(_ values: [UTF8Text: UTF8Text], _ origin: Origin) -> [UInt8]? {
         NodeRegisters.encode(values.lazy.map { (name: $0, clock: origin.clock, replica: origin.replica, value: $1) })

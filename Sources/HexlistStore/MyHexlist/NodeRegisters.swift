@@ -50,6 +50,17 @@ enum NodeRegisters {
         return isExact ? values : [extra: UTF8Text(utf8: bytes)]
     }
 
+    /// Returns the registers of a hex. Empty texts are no registers.
+    static func values(
+        color: [UInt8], sender: [UInt8], senderName: [UInt8], extra: [UInt8]
+    ) -> [UTF8Text: UTF8Text] {
+        var values = values(ofExtra: extra)
+        for (name, text) in [(Self.color, color), (Self.sender, sender), (Self.senderName, senderName)] where !text.isEmpty {
+            values[name] = UTF8Text(utf8: text)
+        }
+        return values
+    }
+
     /// Joins the unknown members of a hex or link: those of the register `extra`, the note, and the tags.
     /// - Returns: a JSON object; empty for none.
     static func extra(of values: [UTF8Text: UTF8Text]) -> [UInt8] {

@@ -91,17 +91,19 @@ extension StoreReader {
         ) { $0.optionalInt64(0) } ?? nil
     }
 
+    /// The table `item`: the node ?1 of the trash, and the nodes that were deleted together with it, at all levels.
+    fileprivate static let item = """
+        WITH RECURSIVE item (uuid, kind) AS (
+            SELECT uuid, kind FROM node WHERE uuid = ?1
+            UNION
+            SELECT node.uuid, node.kind FROM item CROSS JOIN node ON node.goneWith = item.uuid WHERE node.trashNumber IS NOT NULL
+        )
+        """
+
     /// Returns the numbers of hexes and links that were deleted together with a hex and are restored with it.
     func deletedTogether(with hex: ListNode.ID) throws -> (hexes: Int, links: Int) {
         try first(
-            """
-            WITH RECURSIVE inside (uuid, kind) AS (
-                SELECT uuid, kind FROM node WHERE goneWith = ? AND trashNumber IS NOT NULL
-                UNION
-                SELECT node.uuid, node.kind FROM inside CROSS JOIN node ON node.goneWith = inside.uuid WHERE node.trashNumber IS NOT NULL
-            )
-            SELECT coalesce(sum(kind = 1), 0), coalesce(sum(kind = 2), 0) FROM inside
-            """, hex.uuid
+            "\(Self.item) SELECT coalesce(sum(kind = 1), 0), coalesce(sum(kind = 2), 0) FROM item WHERE uuid <> ?1", hex.uuid
         ) { ($0.int(0), $0.int(1)) } ?? (0, 0)
     }
 }
@@ -288,14 +290,7 @@ extension StoreWriter {
         ) { (number: $0.int64(0), lived: $0.int64(1), node: $0.bytes(2)) }
         guard let top else { return nil }
         let nodes = try all(
-            """
-            WITH RECURSIVE inside (uuid) AS (
-                SELECT ?
-                UNION
-                SELECT node.uuid FROM inside CROSS JOIN node ON node.goneWith = inside.uuid WHERE node.trashNumber IS NOT NULL
-            )
-            SELECT node.uuid, node.trashBytes FROM inside CROSS JOIN node ON node.uuid = inside.uuid
-            """, top.node
+            "\(Self.item) SELECT node.uuid, node.trashBytes FROM item CROSS JOIN node ON node.uuid = item.uuid", top.node
         ) { (id: $0.nodeID(0), bytes: $0.int(1)) }
         return WholeItem(
             number: top.number, lived: top.lived, nodes: nodes.compactMap(\.id), bytes: nodes.reduce(0) { $0 + $1.bytes })

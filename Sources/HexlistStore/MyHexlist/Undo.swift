@@ -64,7 +64,7 @@ extension StoreWriter {
             let numbers = Set(numbers).sorted()
             for number in numbers { try checkIsUndoable(number) }
             let listed = "number IN (SELECT value FROM json_each(?))"
-            let bytes = try first("SELECT sum(bytes) FROM mineChange WHERE \(listed)", jsonArray(Set(numbers))) { $0.int(0) } ?? 0
+            let bytes = try first("SELECT sum(bytes) FROM mineChange WHERE \(listed)", jsonArray(numbers)) { $0.int(0) } ?? 0
             guard bytes <= MyHexlistChange.maximumUndoBytes else {
                 throw HexlistError(
                     .badRequest, "These \(numbers.count) changes are too large to be undone together.",
@@ -188,8 +188,7 @@ extension MyHexlistTransaction {
             restored.append(id)
         }
         var isReverted = !nodes.changes.isEmpty
-        let hasAdditions = records.contains { if case .node = $0 { false } else { true } }
-        if hasAdditions || !restored.isEmpty || !deletions.isEmpty { try deriveTree() }
+        try deriveTree()
         if try restoreSeparated(deletedBy: number, except: restoredAlone, &restored) { isReverted = true }
         for record in records.reversed() {
             switch record {
