@@ -31,10 +31,12 @@ public enum RawHTTP {
         let text = "\(line) HTTP/1.1\r\n" + fields.map { $0 + "\r\n" }.joined() + "\r\n" + body
         let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton).connect(host: "127.0.0.1", port: port) {
             channel in
-            channel.eventLoop.makeCompletedFuture { try NIOAsyncChannel<ByteBuffer, ByteBuffer>(wrappingChannelSynchronously: channel) }
+            channel.eventLoop.makeCompletedFuture {
+                try channel.pipeline.syncOperations.addHandler(FirstBytes(text))
+                return try NIOAsyncChannel<ByteBuffer, ByteBuffer>(wrappingChannelSynchronously: channel)
+            }
         }
         let bytes = try await channel.executeThenClose { inbound, outbound in
-            try await outbound.write(ByteBuffer(string: text))
             if let rest { try await outbound.write(ByteBuffer(string: rest())) }
             var reply = ByteBuffer()
             guard end != .none else { return "" }
@@ -52,5 +54,21 @@ public enum RawHTTP {
         return RawHTTPReply(
             status: Int(bytes.dropFirst("HTTP/1.1 ".count).prefix(3)) ?? 0, head: String(bytes[..<end.lowerBound]).lowercased(),
             body: String(bytes[end.upperBound...]))
+    }
+}
+
+/// Sends the first bytes of a connection as soon as it is established. The peer port closes connections that are silent for 5 s. A task could
+/// exceed this, because it has to wait for a thread while other tests compute.
+private final class FirstBytes: ChannelInboundHandler {
+    typealias InboundIn = ByteBuffer
+    typealias OutboundOut = ByteBuffer
+
+    private let text: String
+
+    init(_ text: String) { self.text = text }
+
+    func channelActive(context: ChannelHandlerContext) {
+        context.writeAndFlush(wrapOutboundOut(ByteBuffer(string: text)), promise: nil)
+        context.fireChannelActive()
     }
 }
