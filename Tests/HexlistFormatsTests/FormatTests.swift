@@ -331,7 +331,7 @@ import Testing
             "- [a](b:c)\n", "](", "<![CDATA[", "<DT><H3>a</H3><DL>",
         ]) func repeated(piece: String)
     {
-        let bytes = Array(String(repeating: piece, count: 20_000).utf8)
+        let bytes = Array(String(repeating: piece, count: LongTests.areWanted ? 20_000 : 10_000).utf8)
         for format in FileFormat.allCases { _ = format.read(Array("url\n".utf8) + bytes, name: "x")?.forest.divided() }
     }
 }
