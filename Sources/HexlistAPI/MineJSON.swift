@@ -55,19 +55,20 @@ public struct LinkEdit: JSONShape, Sendable, Equatable {
 
 /// The body of `POST /v1/mine/{id}/move`: the destination of a hex of My Hexlist.
 public struct MineMoveRequest: JSONShape, Sendable, Equatable {
-    /// The id of the hex that contains the moved hex afterwards; `nil` for the top level.
+    /// The id of the hex that contains the moved hex afterwards; `nil` for that of the hex `before` or `after`, or the top level.
     public var parent: Int64?
-    /// The id of the inner hex before which the moved hex is inserted; `nil` for the end.
+    /// The id of the hex before or after which the moved hex is inserted. At most one is given; without them, the moved hex is put at the end
+    /// of `parent`, or before the next older hex of the top level.
     public var before: Int64?
+    public var after: Int64?
 
     private enum CodingKeys: String, RequestKey {
         case parent = "in"
-        case before
+        case before, after
     }
 
-    public init(into parent: Int64?, before: Int64? = nil) {
-        self.parent = parent
-        self.before = before
+    public init(into parent: Int64?, before: Int64? = nil, after: Int64? = nil) {
+        (self.parent, self.before, self.after) = (parent, before, after)
     }
 }
 

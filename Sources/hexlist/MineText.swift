@@ -152,6 +152,15 @@ enum MineText {
         return "Hex \(hex.id) \(hasNewTitle ? "renamed" : "changed")."
     }
 
+    /// Returns the sentence printed after a move.
+    /// - Parameters:
+    ///   - before: the hex before which it was inserted; `nil` if none was named.
+    ///   - after: the hex after which it was inserted.
+    static func moved(_ hex: HexJSON, before: Int64?, after: Int64?) -> String {
+        let place = before.map { ", before hex \($0)" } ?? after.map { ", after hex \($0)" } ?? ""
+        return "Hex \(hex.id) is now \(hex.parent.map { "in hex \($0)" } ?? "at the top level")\(place)."
+    }
+
     /// Returns the sentence printed after a deletion.
     /// - Parameter inside: the result of `inside(_:)`.
     static func deleted(_ count: Int, inside: String?) -> String {

@@ -32,7 +32,7 @@ struct BulkTests {
 
     static func inbox(of node: TestNode) async throws -> [String] {
         var descriptions: [String] = []
-        var cursor: Int64?
+        var cursor: HexCursor?
         repeat {
             let page = try await node.node.store.read { [cursor] in try $0.hexPage(HexFilter(location: .inbox), limit: 1_000, after: cursor)
             }

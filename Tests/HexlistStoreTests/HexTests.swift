@@ -22,7 +22,7 @@ import Testing
 
     private func all(_ test: TestStore, _ filter: HexFilter, limit: Int) throws -> [Int64] {
         var ids: [Int64] = []
-        var after: Int64?
+        var after: HexCursor?
         repeat {
             let page = try test.read { try $0.hexPage(filter, limit: limit, after: after) }
             #expect(page.items.count <= limit)
@@ -92,7 +92,7 @@ import Testing
         _ = try test.trust(peer)
         for batch in 0..<5 { try test.receive((1...500).map { hex(UInt64(batch * 500 + $0)) }, from: peer) }
         for group in [HexSet.ids(1...2_400, in: nil), .list(HexFilter())] {
-            var (after, counts): (Int64?, [Int]) = (nil, [])
+            var (after, counts): (HexCursor?, [Int]) = (nil, [])
             repeat {
                 let page = try test.read { [after] in try $0.hexIDs(group, after: after) }
                 counts.append(page.items.count)

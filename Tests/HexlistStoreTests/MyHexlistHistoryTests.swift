@@ -172,7 +172,7 @@ import Testing
             try await store.addMine(content("z", links: 1), into: outer, at: start)
         )
         let before = try text(outer)
-        try await store.moveMine(second, into: outer, before: first, at: start)
+        try await store.moveMine(second, into: outer, beside: .before(first), at: start)
         let (move, moved) = (try newest(), try text(outer))
         _ = try await store.change([first], .delete, at: start)
         #expect(try await store.undoMine([newest()], at: start).links.restored == 2)

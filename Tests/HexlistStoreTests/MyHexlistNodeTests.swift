@@ -35,7 +35,9 @@ import Testing
             let tops = try reader.all("SELECT hex FROM node WHERE container = ? AND state <> 1 ORDER BY orderKey", list.id.uuid) {
                 $0.int64(0)
             }
-            let listed = try reader.all("SELECT id FROM hex WHERE location = 'mine' ORDER BY id DESC") { $0.int64(0) }
+            let listed = try reader.hexPage(HexFilter(location: .mine), limit: 1_000).items.map(\.id)
+            let ordered = try reader.first("SELECT count(*) FROM hex WHERE orderKey IS NOT NULL") { $0.int(0) }
+            #expect(ordered == listed.count)
             let hexes = try reader.first("SELECT count(*) FROM hex WHERE location IN ('mine', 'inside')") { $0.int(0) }
             #expect(tops == listed && hexes == shown)
             return try derivedAgain(storage.nodes(), list) == storage.allRows()
@@ -99,6 +101,7 @@ import Testing
             try db.execute(
                 sql: """
                     DROP TABLE node; DROP TABLE list; DROP TABLE replica; DROP TABLE mineChange;
+                    DROP INDEX hexOrder; ALTER TABLE hex DROP COLUMN orderKey;
                     CREATE TABLE bin (
                         number INTEGER PRIMARY KEY, hex INTEGER NOT NULL UNIQUE, parent INTEGER, subject TEXT NOT NULL,
                         hexesInside INTEGER NOT NULL, links INTEGER NOT NULL, deletedAt INTEGER NOT NULL, lived INTEGER NOT NULL,
@@ -107,7 +110,7 @@ import Testing
                     CREATE INDEX binLived ON bin (lived);
                     INSERT INTO bin SELECT 1, \(ids[8]), \(ids[1]), 'b', 2, 3, 77, 88, CAST('\(Self.binned)' AS BLOB);
                     INSERT INTO bin SELECT 2, \(ids[9]), 999, '', 0, 0, 78, 89, CAST('damaged' AS BLOB);
-                    DELETE FROM grdb_migrations WHERE identifier LIKE '30 %';
+                    DELETE FROM grdb_migrations WHERE CAST(identifier AS INTEGER) >= 30;
                     PRAGMA user_version = 29;
                     """)
         }
@@ -182,11 +185,13 @@ import Testing
             let other = ids.randomElement(using: &random)
             let now = start + Int64(step)
             do {
-                switch (Int.random(in: 0..<11, using: &random), id, other) {
+                switch (Int.random(in: 0..<13, using: &random), id, other) {
                 case (0...1, _, _), (_, nil, _):
                     _ = try await test.store.addMine(tree(&random), into: Bool.random(using: &random) ? id : nil, at: now)
                 case (2, let id?, let other?): try await test.store.moveMine(id, into: other, at: now)
                 case (3, let id?, _): try await test.store.moveMine(id, into: nil, at: now)
+                case (11, let id?, let other?): try await test.store.moveMine(id, into: nil, beside: .before(other), at: now)
+                case (12, let id?, let other?): try await test.store.moveMine(id, into: nil, beside: .after(other), at: now)
                 case (4, let id?, _) where step % 3 == 0: _ = try await test.store.change([id], .delete, at: now)
                 case (5, let id?, _): _ = try await test.store.saveMine([id], at: now)
                 case (8, _, _):

@@ -87,7 +87,7 @@ import Testing
         // If the hex that contained it is gone, the restored hex is at the top level.
         _ = try await test.store.change([middle], .delete, at: start)
         _ = try await test.store.change([top], .delete, at: start)
-        #expect(try await test.store.restoreMine(middle, at: start) == middle)
+        #expect(try await test.store.restoreMine(middle, at: start + 1) == middle)
         #expect(try test.read { try $0.hex(middle) }?.summary.parent == nil)
         #expect(try trash(test).map(\.hex) == [top])
         // The container returns without it.
@@ -247,11 +247,11 @@ import Testing
         let (a, b, c, d) = (ids[0], ids[1], ids[2], ids[3])
         try await test.store.moveMine(b, into: a, at: start)
         try await test.store.moveMine(d, into: b, at: start)
-        try await test.store.moveMine(c, into: a, before: b, at: start)
+        try await test.store.moveMine(c, into: a, beside: .before(b), at: start)
         #expect(try names(a, test) == ["a", "c", "b", "d"])
         #expect(try test.read { try $0.counts() }.mine == 1)
-        try await test.store.moveMine(d, into: a, before: c, at: start)
-        try await test.store.moveMine(b, into: a, before: d, at: start)
+        try await test.store.moveMine(d, into: a, beside: .before(c), at: start)
+        try await test.store.moveMine(b, into: a, beside: .before(d), at: start)
         #expect(try names(a, test) == ["a", "b", "d", "c"])
         #expect(try insidesAreRight(test))
         try await test.store.moveMine(d, into: nil, at: start)
@@ -277,13 +277,13 @@ import Testing
         await refused(tooDeep) { try await test.store.moveMine(chain[0], into: other, at: start) }
         await refused(tooDeep) { try await test.store.moveMine(other, into: chain[7], at: start) }
         await refused("Hex \(other) is not directly inside hex \(chain[0]).") {
-            try await test.store.moveMine(chain[4], into: chain[0], before: other, at: start)
+            try await test.store.moveMine(chain[4], into: chain[0], beside: .before(other), at: start)
         }
         await refused("Hex \(other) cannot be moved before itself.") {
-            try await test.store.moveMine(other, into: chain[0], before: other, at: start)
+            try await test.store.moveMine(other, into: chain[0], beside: .before(other), at: start)
         }
-        await refused("The top level of My Hexlist is always newest first.") {
-            try await test.store.moveMine(other, into: nil, before: chain[0], at: start)
+        await refused("Hex \(chain[0]) cannot be moved into hex \(chain[3]), which is inside it.") {
+            try await test.store.moveMine(chain[0], into: nil, beside: .after(chain[4]), at: start)
         }
         _ = try await test.store.addMine(folder("links", links: 5_000), into: chain[6], at: start)
         await refused("Hex \(chain[0]) would have 5001 links in all; the maximum is 5000.") {

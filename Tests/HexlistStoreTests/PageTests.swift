@@ -19,7 +19,7 @@ import Testing
         let peer = try TestPeer(1)
         _ = try test.trust(peer)
         for number in 1...40 { _ = try test.receive([fatHex(UInt64(number))], from: peer) }
-        var (after, pages): (Int64?, [[Int64]]) = (nil, [])
+        var (after, pages): (HexCursor?, [[Int64]]) = (nil, [])
         repeat {
             let page = try test.read { try $0.hexPage(limit: 1_000, after: after) }
             pages.append(page.items.map(\.id))

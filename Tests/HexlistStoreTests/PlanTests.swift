@@ -68,16 +68,20 @@ import Testing
         let (test, trusted, _) = try filled()
         let filters = [
             HexFilter(), HexFilter(unread: true), HexFilter(peer: trusted.id), HexFilter(unread: true, peer: trusted.id),
-            HexFilter(location: .held), HexFilter(location: .mine, unread: true), HexFilter(location: .held, peer: trusted.id),
+            HexFilter(location: .held), HexFilter(location: .mine), HexFilter(location: .mine, unread: true),
+            HexFilter(location: .mine, peer: trusted.id), HexFilter(location: .held, peer: trusted.id),
         ]
         for filter in filters {
             let plan = try test.read { reader in
                 try plans(reader) {
                     _ = try reader.hexPage(filter)
+                    _ = try reader.hexPage(filter, after: 57)
+                    _ = try reader.hexPage(filter, after: HexCursor(number: 57, orderKey: filter.location == .mine ? [1] : nil))
                     _ = try reader.hexIDs(.list(filter))
                 }
             }
             #expect(!plan.isEmpty && plan.allSatisfy { !$0.contains("TEMP B-TREE") && !$0.contains("SCAN") }, "\(filter): \(plan)")
+            if filter.location == .mine { #expect(plan.contains { $0.contains("INDEX hexOrder (orderKey>") }, "\(plan)") }
             if filter.location == .inbox, filter.unread { #expect(plan.contains { $0.contains("hexUnread") }, "\(plan)") }
         }
     }

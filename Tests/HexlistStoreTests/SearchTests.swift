@@ -330,7 +330,7 @@ import Testing
         let two = try receive(Text(links: [("a:2", "", ""), ("a:3", "", "")]), from: bob)
         try index()
         func links(_ filter: HexFilter = HexFilter(), unique: Bool, limit: Int = 100) throws -> [String] {
-            var (after, all) = (Int64?.none, [String]())
+            var (after, all) = (HexCursor?.none, [String]())
             repeat {
                 let cursor = after
                 let page = try test.read { try $0.linkPage(filter, unique: unique, limit: limit, after: cursor) }
@@ -359,7 +359,7 @@ import Testing
             try receive(Text(links: [("a:\(number)", "", ""), ("b:\(number)" + String(repeating: "x", count: 65_000), "", "")]), from: bob)
         }
         try index()
-        var (after, pages, links) = (Int64?.none, 0, 0)
+        var (after, pages, links) = (HexCursor?.none, 0, 0)
         repeat {
             let cursor = after
             let page = try test.read { try $0.linkPage(HexFilter(), unique: true, limit: 1_000, after: cursor) }

@@ -1,6 +1,7 @@
 import HexlistAPI
 import HexlistJSON
 import HexlistModel
+import HexlistStore
 import Hummingbird
 import NIOCore
 import Synchronization
@@ -87,12 +88,19 @@ struct APIQuery {
 
     /// The value of `after`: the cursor after which a page begins; `nil` for the first page.
     func cursor() throws(HexlistError) -> Int64? {
+        let cursor: HexCursor? = try hexCursor()
+        guard cursor?.orderKey == nil else { throw Self.noCursor }
+        return cursor?.number
+    }
+
+    /// The value of `after` for a list of hexes or of their links.
+    func hexCursor() throws(HexlistError) -> HexCursor? {
         guard let text = try text("after") else { return nil }
-        guard let cursor = Int64(text), cursor >= 0 else {
-            throw HexlistError(.badRequest, "`after` needs the `next` of an earlier page.")
-        }
+        guard let cursor = HexCursor(text) else { throw Self.noCursor }
         return cursor
     }
+
+    private static let noCursor = HexlistError(.badRequest, "`after` needs the `next` of an earlier page.")
 
     /// The value of a parameter with a time in RFC 3339; `nil` if it is missing.
     func time(_ name: String) throws(HexlistError) -> Timestamp? {

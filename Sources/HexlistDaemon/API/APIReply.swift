@@ -19,8 +19,8 @@ enum APIReply {
     ///   - next: the cursor after the last row; `nil` at the end of the list.
     ///   - behind: the number of hexes that are not in the search index yet; `nil` for lists that do not use the index.
     ///   - cursor: returns the cursor after a row.
-    static func page<Row>(
-        _ rows: [Row], next: Int64?, behind: Int64? = nil, cursor: (Row) -> Int64, shape: (Row) -> some JSONEncodable
+    static func page<Row, Cursor: CustomStringConvertible>(
+        _ rows: [Row], next: Cursor?, behind: Int64? = nil, cursor: (Row) -> Cursor, shape: (Row) -> some JSONEncodable
     ) -> Response {
         var json = Array(#"{"items":["#.utf8)
         var next = next

@@ -56,13 +56,13 @@ struct HexRoutes: Sendable {
         let query = try APIQuery(request, allowing: ["location", "unread", "from", "limit", "after", "files"])
         var filter = HexFilter(location: try query.choice("location", HexLocation.inbox), unread: try query.flag("unread"))
         if let from = try query.text("from") { filter.peer = try await api.sender(from) }
-        let (limit, cursor, wanted, countsFiles) = (try query.limit(), try query.cursor(), filter, try query.flag("files"))
+        let (limit, cursor, wanted, countsFiles) = (try query.limit(), try query.hexCursor(), filter, try query.flag("files"))
         let (page, files, dead) = try await api.store.read { reader in
             let page = try reader.hexPage(wanted, limit: limit, after: cursor)
             return (page, try countsFiles ? reader.fileTotals(of: page.items) : [:], try reader.deadLinks(of: page.items.map(\.id)))
         }
         let labels = await api.labels(page.items)
-        return APIReply.page(page.items, next: page.next, cursor: { $0.inboxNumber ?? $0.id }) { hex in
+        return APIReply.page(page.items, next: page.next, cursor: \.cursor) { hex in
             var shape = HexJSON(hex, labels)
             (shape.files, shape.fileBytes) = (files[hex.id]?.count, files[hex.id]?.bytes)
             shape.deadLinks = dead[hex.id]?.count
@@ -138,7 +138,7 @@ struct HexRoutes: Sendable {
     /// A part of a selection of hexes, which one call of the store changes.
     private enum SelectionPart: Sendable {
         case ids([Int64])
-        case group(HexSet, from: Int64? = nil)
+        case group(HexSet, from: HexCursor? = nil)
     }
 
     private func parts(of hexes: HexSelection, for change: HexChange) async throws -> [SelectionPart] {
@@ -159,12 +159,14 @@ struct HexRoutes: Sendable {
                 throw HexlistError(.badRequest, "Only hexes in `held` can be accepted.")
             }
             let peer: PeerID? = if let from { try await api.sender(from) } else { nil }
-            var start: Int64?
+            var start: HexCursor?
             if let newest {
-                guard let position = try await api.store.read({ try $0.position(of: newest, in: location) }) else {
+                guard let number = try await api.store.read({ try $0.number(of: newest, in: location) }) else {
                     throw HexlistError(.badRequest, "Hex \(newest) is not in the inbox.")
                 }
-                start = position + 1
+                // My Hexlist is not ordered by age, so a range is used.
+                guard location != .mine else { return newest > 0 ? [.group(.ids(1...newest, in: location, of: peer))] : [] }
+                start = HexCursor(number: number + 1)
             }
             guard change == .accept else {
                 return [.group(.list(HexFilter(location: location, unread: change != .delete, peer: peer)), from: start)]

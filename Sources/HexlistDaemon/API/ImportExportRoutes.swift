@@ -87,21 +87,27 @@ struct ImportExportRoutes: Sendable {
             case .ids(let ids): try await body(ids)
             case .groups(let groups):
                 for group in groups {
-                    try await Self.each({ after in try await store.read { try $0.hexIDs(group, after: after) } }, body)
+                    try await Self.each(body) { after in
+                        let page = try await store.read { try $0.hexIDs(group, after: after) }
+                        return (page.items, page.next)
+                    }
                 }
             case .search(let filter):
-                try await Self.each({ after in try await store.readWithIndex { try $0.searchedIDs(filter, after: after) } }, body)
+                try await Self.each(body) { after in
+                    let page = try await store.readWithIndex { try $0.searchedIDs(filter, after: after) }
+                    return (page.items, page.next)
+                }
             }
         }
 
-        private static func each(
-            _ page: (Int64?) async throws -> HexlistStore.Page<Int64>, _ body: ([Int64]) async throws -> Void
+        private static func each<Cursor>(
+            _ body: ([Int64]) async throws -> Void, of page: (Cursor?) async throws -> (ids: [Int64], next: Cursor?)
         ) async throws {
-            var after: Int64?
+            var after: Cursor?
             repeat {
-                let page = try await page(after)
-                try await body(page.items)
-                after = page.next
+                let (ids, next) = try await page(after)
+                try await body(ids)
+                after = next
             } while after != nil
         }
     }

@@ -172,7 +172,11 @@ struct MyHexlistRoutes: Sendable {
         _ = try APIQuery(request)
         let id = try RequestInput.id(context)
         let wanted: MineMoveRequest = try await RequestInput.requiredShape(request)
-        try await api.store.moveMine(id, into: wanted.parent, before: wanted.before, at: now)
+        guard wanted.before == nil || wanted.after == nil else {
+            throw HexlistError(.badRequest, "`before` and `after` do not go together.")
+        }
+        let sibling = wanted.before.map(SiblingPosition.before) ?? wanted.after.map(SiblingPosition.after)
+        try await api.store.moveMine(id, into: wanted.parent, beside: sibling, at: now)
         return try await shape(of: id)
     }
 

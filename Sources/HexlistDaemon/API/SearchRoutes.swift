@@ -60,7 +60,7 @@ struct SearchRoutes: Sendable {
         }
         var filter = HexFilter(location: try query.choice("location", HexLocation.inbox), unread: try query.flag("unread"))
         if let from = try query.text("from") { filter.peer = try await api.sender(from) }
-        let (limit, cursor, isUnique, wanted) = (try query.limit(), try query.cursor(), try query.flag("unique"), filter)
+        let (limit, cursor, isUnique, wanted) = (try query.limit(), try query.hexCursor(), try query.flag("unique"), filter)
         let (page, behind) = try await api.store.readWithIndex {
             (try $0.linkPage(wanted, unique: isUnique, limit: limit, after: cursor), try $0.counts().unindexed)
         }
@@ -79,7 +79,7 @@ struct SearchRoutes: Sendable {
             isBest ? try $0.bestLinks(wanted, limit: limit) : try $0.searchLinks(wanted, limit: limit, after: cursor)
         }
         let schemes = api.openSchemes
-        return APIReply.page(page.hits, next: page.next, behind: page.behind, cursor: \.link.cursor) { hit in
+        return APIReply.page(page.hits, next: page.next, behind: page.behind, cursor: \.link.number) { hit in
             var shape = ListedLinkJSON(hit.link, openSchemes: schemes)
             shape.location = hit.link.hex.location.rawValue
             shape.folders = hit.folders

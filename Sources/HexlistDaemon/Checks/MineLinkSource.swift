@@ -12,7 +12,7 @@ struct MineLinkSource: Sendable {
     private enum Rest {
         case links([Link])
         /// All links of My Hexlist after this cursor of `StoreReader.linkPage`; `nil` for the beginning.
-        case all(after: Int64?)
+        case all(after: HexCursor?)
     }
 
     /// Maximum number of hexes and links that a request may name, and maximum number of links that these hexes may have together.

@@ -88,7 +88,10 @@ class List {
     const before = this.items.length;
     const last = items.length && this.items.findLastIndex((item) => this.key(item) === this.key(items.at(-1)));
     if (next === null || last < 0 || !items.length) [this.items, this.next] = [items, next];
-    else this.items = items.concat(this.items.slice(last + 1));
+    else {
+      const shown = new Set(items.map(this.key)); // an item that was moved to the first page may still be among the others
+      this.items = items.concat(this.items.slice(last + 1).filter((item) => !shown.has(this.key(item))));
+    }
     this.total = total;
     const grown = this.items.length - before;
     if (this.element.scrollTop > this.height && grown > 0 && this.loading === null) this.element.scrollTop += grown * this.height;

@@ -254,9 +254,11 @@ export class MineView extends View {
     event.stopPropagation();
     const moved = Number(event.dataTransfer.getData(HEX)), node = item?.node;
     if (moved) {
-      // A hex can be dropped between others only inside a folder, because the top level is ordered by arrival.
-      if (moved !== node?.id) this.move(moved, zone === 'before' ? item.parent : node, zone === 'before' && item.parent ? node.id : undefined);
-      return;
+      if (moved === node?.id) return;
+      if (zone === 'before') return this.move(moved, { before: node.id }, item.parent);
+      // Below the last row: the end of the top level, if it is loaded.
+      const last = !node && !this.input.value.trim() && !this.list.next && this.nodes.at(-1);
+      return this.move(moved, last && last.id !== moved ? { after: last.id } : { in: node?.id }, node);
     }
     const links = linksIn(event.dataTransfer);
     if (!links.length) {
@@ -268,8 +270,10 @@ export class MineView extends View {
     const added = [...whole?.links?.map((_, index) => ({ from: index + 1 })) ?? [], ...links];
     if (whole && await ask('PATCH', `/v1/mine/${node.id}`, { links: added }, `Added to “${subject(node)}”.`)) this.refresh();
   }
-  async move(id, parent, before) {
-    if (!await ask('POST', `/v1/mine/${id}/move`, { in: parent?.id, before }, parent ? `Moved to “${subject(parent)}”.` : 'Moved to the top level.')) return;
+  /** Moves a hex. @param place the body of the request @param parent the hex that contains it afterwards; undefined or null for the top level, or if it is not known */
+  async move(id, place, parent) {
+    const moved = await ask('POST', `/v1/mine/${id}/move`, place, parent ? `Moved to “${subject(parent)}”.` : place.before || place.after ? 'Moved.' : 'Moved to the top level.');
+    if (!moved) return;
     if (parent) this.open.add(parent.id);
     this.refresh();
   }
@@ -291,7 +295,7 @@ export class MineView extends View {
 
   moveDialog() {
     const { id } = this.hex;
-    folderDialog('Move to', id, (folder) => this.move(id, folder));
+    folderDialog('Move to', id, (folder) => this.move(id, { in: folder?.id }, folder));
   }
 
   /** Edits, moves or deletes one link of a hex. */

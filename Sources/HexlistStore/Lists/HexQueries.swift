@@ -130,11 +130,10 @@ extension StoreReader {
         return Dictionary(found) { first, _ in first }
     }
 
-    /// Returns the position of a hex in a list, for the parameter `after` of pages: in the inbox its inbox number (`nil` if the hex is not
-    /// in the inbox), in other lists its id.
+    /// Returns the number of a hex in a list: in the inbox its inbox number (`nil` if the hex is not in the inbox), in other lists its id.
     ///
     /// - Throws: `.notFound` if there is no such hex.
-    public func position(of id: Int64, in location: HexLocation) throws -> Int64? {
+    public func number(of id: Int64, in location: HexLocation) throws -> Int64? {
         guard let number = try first("SELECT inboxNumber FROM hex WHERE id = ?", id, read: { $0.optionalInt64(0) }) else {
             throw HexlistError.noHex(id)
         }
@@ -158,15 +157,17 @@ extension StoreReader {
     /// pages.
     ///
     /// - Parameter after: the `next` of the previous page.
-    public func hexIDs(_ group: HexSet, after: Int64? = nil) throws -> Page<Int64> {
+    public func hexIDs(_ group: HexSet, after: HexCursor? = nil) throws -> HexListPage<Int64> {
         let limit = HexSet.pageLimit
-        let columns = "hex.id, coalesce(hex.inboxNumber, hex.id), hex.linkCount, hex.byteCount"
+        let columns = "hex.id, coalesce(hex.inboxNumber, hex.id), hex.linkCount, hex.byteCount, hex.orderKey"
         let size = { (row: SQLStatement) in Swift.max(row.int(3), row.int(2).multipliedReportingOverflow(by: 256).partialValue) }
-        let read = { (row: SQLStatement) in (id: row.int64(0), place: row.int64(1)) }
+        let read = { (row: SQLStatement) in
+            (id: row.int64(0), cursor: HexCursor(number: row.int64(1), orderKey: row.isNull(4) ? nil : row.bytes(4)))
+        }
         switch group {
         case .list(let filter):
             let (rows, hasMore) = try listed(columns, filter, limit: limit, after: after, size: size, read: read)
-            return Page(items: rows.map(\.id), next: hasMore ? rows.last?.place : nil)
+            return HexListPage(items: rows.map(\.id), next: hasMore ? rows.last?.cursor : nil)
         case .ids(let range, let location, let peer):
             // `location <> 'inbox'` is redundant, but lets SQLite use the partial index `hexBeside`.
             let condition =
@@ -180,29 +181,48 @@ extension StoreReader {
                 """
                 SELECT \(columns) FROM hex WHERE \(condition)hex.id BETWEEN ? AND ? AND hex.peer IS coalesce(?, hex.peer)
                 ORDER BY hex.id LIMIT ?
-                """, Swift.max(range.lowerBound, after.map { $0 &+ 1 } ?? .min), range.upperBound, sender, limit + 1, limit: limit,
+                """, Swift.max(range.lowerBound, after.map { $0.number &+ 1 } ?? .min), range.upperBound, sender, limit + 1, limit: limit,
                 size: size, read: read)
-            return Page(items: rows.map(\.id), next: hasMore ? rows.last?.id : nil)
+            return HexListPage(items: rows.map(\.id), next: hasMore ? rows.last.map { HexCursor(number: $0.id) } : nil)
         }
     }
 
-    /// Returns a page of summaries, newest first. All pages cost the same (keyset pagination), and arriving hexes do not shift later pages.
+    /// Returns a page of summaries, newest first; of My Hexlist in the order of the user. All pages cost the same (keyset pagination), and
+    /// arriving hexes do not shift later pages.
     ///
     /// - Parameters:
     ///   - limit: maximum number of items, up to 10 000. Fewer are returned if their texts exceed 4 MiB, but at least one.
     ///   - after: the `next` of the previous page.
-    public func hexPage(_ filter: HexFilter = HexFilter(), limit: Int = 20, after: Int64? = nil) throws -> Page<HexSummary> {
+    public func hexPage(_ filter: HexFilter = HexFilter(), limit: Int = 20, after: HexCursor? = nil) throws -> HexListPage<HexSummary> {
         let (items, hasMore) = try listed(
             HexSummary.columns, filter, limit: pageLimit(limit), after: after, size: HexSummary.size, read: HexSummary.init)
-        return Page(items: items, next: hasMore ? items.last.map { $0.inboxNumber ?? $0.id } : nil)
+        return HexListPage(items: items, next: hasMore ? items.last?.cursor : nil)
     }
 
-    /// Reads the rows of a list, newest first, up to the limits of a page.
+    /// Returns a cursor with the order key if the list is My Hexlist. A cursor without one gets the key of the hex with this id, also if it
+    /// was deleted from the top level. If there is no such hex, the position is directly before the one with the next lower id.
+    func withOrderKey(_ cursor: HexCursor, in location: HexLocation) throws -> HexCursor {
+        guard location == .mine, cursor.orderKey == nil else { return cursor }
+        let number = cursor.number
+        let key =
+            try first("SELECT orderKey FROM hex WHERE id = ? AND orderKey IS NOT NULL", number) { $0.bytes(0) }
+            ?? first(
+                "SELECT orderKey FROM node WHERE kind = 1 AND hex = ? AND orderKey IS NOT NULL AND parent = (SELECT uuid FROM list WHERE id = 1)",
+                number
+            ) { $0.bytes(0) }
+        if let key { return HexCursor(number: number, orderKey: key) }
+        let next = try first(
+            "SELECT id, orderKey FROM hex WHERE location = 'mine' AND location <> 'inbox' AND id < ? ORDER BY id DESC LIMIT 1", number
+        ) { HexCursor(number: $0.int64(0) &- 1, orderKey: $0.bytes(1)) }
+        return next ?? HexCursor(number: .max, orderKey: Array(repeating: .max, count: 129))  // above all keys
+    }
+
+    /// Reads the rows of a list up to the limits of a page: newest first, those of My Hexlist by order key.
     /// - Returns: the rows of the page, and whether the list has more.
     private func listed<Row>(
-        _ columns: String, _ filter: HexFilter, limit: Int, after: Int64?, size: (SQLStatement) -> Int, read: (SQLStatement) -> Row
+        _ columns: String, _ filter: HexFilter, limit: Int, after: HexCursor?, size: (SQLStatement) -> Int, read: (SQLStatement) -> Row
     ) throws -> ([Row], Bool) {
-        let before = after ?? .max
+        let before = after?.number ?? .max
         let peer = try filter.peer.map { try peerRow($0)?.id ?? -1 }
         // Each list has an index in the order of the list, so that SQLite neither sorts nor reads rows of other pages.
         let select = "SELECT \(columns) FROM \(HexSummary.tables)"
@@ -230,6 +250,8 @@ extension StoreReader {
                 \(selectUnread) WHERE hex.unread = 1 AND hex.inboxNumber IS NOT NULL AND hex.peer = ? AND hex.inboxNumber < ?
                 ORDER BY hex.inboxNumber DESC LIMIT ?
                 """, peer, before, limit + 1, limit: limit, size: size, read: read)
+        case (.mine, _, _):
+            try topLevel(select, peer, unread: filter.unread, limit: limit, after: after, size: size, read: read)
         case (let location, _, _):
             try page(
                 """
@@ -238,6 +260,19 @@ extension StoreReader {
                 """, location.rawValue, before, peer, filter.unread, limit + 1, limit: limit, size: size, read: read)
         }
     }
+
+    /// Reads the rows of the top level of My Hexlist.
+    private func topLevel<Row>(
+        _ select: String, _ peer: Int64?, unread: Bool, limit: Int, after: HexCursor?, size: (SQLStatement) -> Int,
+        read: (SQLStatement) -> Row
+    ) throws -> ([Row], Bool) {
+        let start = try after.map { try withOrderKey($0, in: .mine) } ?? HexCursor(number: .min, orderKey: [])  // below all keys
+        return try page(
+            """
+            \(select) WHERE hex.orderKey IS NOT NULL AND (hex.orderKey, hex.id) > (?, ?) AND hex.peer IS coalesce(?, hex.peer)
+                AND hex.unread >= ? ORDER BY hex.orderKey, hex.id LIMIT ?
+            """, start.orderKey ?? [], start.number, peer, unread, limit + 1, limit: limit, size: size, read: read)
+    }
 }
 
 extension HexSummary {
@@ -245,9 +280,9 @@ extension HexSummary {
     fileprivate static let columns = """
         hex.id, hex.location, hex.inboxNumber, peer.uuid, coalesce(peer.name, ''), hex.senderUUID, hex.senderName,
         hex.description, \(firstLink), hex.color, hex.linkCount, hex.unread, hex.receivedAt, hex.messageID, hex.byteCount, peer.alias, peer.trust,
-        hex.parent, hex.hexesInside, hex.linksInside, peer.kind
+        hex.parent, hex.hexesInside, hex.linksInside, peer.kind, hex.orderKey
         """
-    fileprivate static let columnCount: Int32 = 22
+    fileprivate static let columnCount: Int32 = 23
     /// SQL expression: whether the description consists only of Unicode white space, as in `HexSubject`. SQLite's `trim` removes only
     /// spaces by default.
     private static let isBlank = """
@@ -286,6 +321,7 @@ extension HexSummary {
         hexesInside = row.int(19)
         linksInside = row.int(20)
         peerKind = PeerKind(number: row.int64(21)) ?? .hexlist
+        orderKey = row.isNull(22) ? nil : row.bytes(22)
     }
 
     /// Takes location and proven sender from the topmost hex, because the row of an inner hex has none.

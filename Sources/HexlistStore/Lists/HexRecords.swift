@@ -36,6 +36,11 @@ public struct HexSummary: Sendable, Equatable {
     public var messageID: MessageID?
     /// Upper bound of the bytes of the hex, as quotas count it. For hexes that the first version of Hexlist stored, the bytes of the frame.
     public var byteCount: Int
+    /// The position at the top level of My Hexlist (`OrderKey`); `nil` elsewhere.
+    public var orderKey: [UInt8]?
+
+    /// The position of the hex in its list.
+    public var cursor: HexCursor { HexCursor(number: inboxNumber ?? id, orderKey: orderKey) }
 
     /// The display name of the proven sender; `nil` in My Hexlist.
     public var peerLabel: PeerDisplayName? {
@@ -71,7 +76,7 @@ public struct HexFilter: Sendable, Equatable {
 public enum HexSet: Sendable, Equatable {
     /// All hexes with an id in a range, lowest id first, optionally only those in one location or of one proven sender.
     case ids(ClosedRange<Int64>, in: HexLocation?, of: PeerID? = nil)
-    /// All hexes of a list, newest first.
+    /// All hexes of a list, in its order.
     case list(HexFilter)
 
     /// Maximum number of hexes that one transaction changes.
@@ -83,4 +88,63 @@ public struct Page<Item: Sendable>: Sendable {
     public var items: [Item]
     /// The value of `after` (or `before`) for the next page; `nil` on the last page.
     public var next: Int64?
+}
+
+/// The position of a hex, or of a link, in a list of hexes or of their links. A page begins after it.
+///
+/// My Hexlist is ordered by order key, so the cursor has the key too: it stays where it was if the hex is moved or deleted between two pages.
+public struct HexCursor: Sendable, Equatable, ExpressibleByIntegerLiteral {
+    /// Of a hex the number by which its list is ordered: in the inbox its inbox number, elsewhere its id. Of a link `ListedLink.number`.
+    public var number: Int64
+    /// The order key of the hex at the top level of My Hexlist. `nil` for its present one, and in other lists.
+    public var orderKey: [UInt8]?
+
+    public init(number: Int64, orderKey: [UInt8]? = nil) { (self.number, self.orderKey) = (number, orderKey) }
+
+    public init(integerLiteral number: Int64) { self.init(number: number) }
+
+    /// The position directly before this one: the inbox and held hexes descend by number, My Hexlist ascends by key and number.
+    var predecessor: HexCursor { HexCursor(number: orderKey == nil ? number &+ 1 : number &- 1, orderKey: orderKey) }
+}
+
+/// The text of a cursor, for the local API: the number, or `NUMBER-KEY` with the bytes of the key as hexadecimal digits.
+extension HexCursor: LosslessStringConvertible {
+    /// Maximum bytes of an order key.
+    private static let maximumKeyBytes = 128
+
+    public var description: String {
+        guard let orderKey else { return "\(number)" }
+        let digits = Array("0123456789abcdef".utf8)
+        return "\(number)-" + String(decoding: orderKey.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
+    }
+
+    public init?(_ text: String) {
+        let parts = text.utf8.split(separator: UInt8(ascii: "-"), maxSplits: 1, omittingEmptySubsequences: false)
+        guard let number = Int64(String(parts[0]) ?? ""), number >= 0 else { return nil }
+        self.init(number: number)
+        guard parts.count == 2 else { return }
+        let digits = parts[1].map { UInt8(hexDigit: $0) }
+        guard !digits.isEmpty, digits.count.isMultiple(of: 2), digits.count <= 2 * Self.maximumKeyBytes, !digits.contains(nil) else {
+            return nil
+        }
+        orderKey = stride(from: 0, to: digits.count, by: 2).map { (digits[$0] ?? 0) << 4 | (digits[$0 + 1] ?? 0) }
+    }
+}
+
+extension UInt8 {
+    /// The value of a digit `0` to `9` or `a` to `f`.
+    fileprivate init?(hexDigit: UInt8) {
+        switch hexDigit {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"): self = hexDigit - UInt8(ascii: "0")
+        case UInt8(ascii: "a")...UInt8(ascii: "f"): self = hexDigit - UInt8(ascii: "a") + 10
+        default: return nil
+        }
+    }
+}
+
+/// A page of a list of hexes or of their links.
+public struct HexListPage<Item: Sendable>: Sendable {
+    public var items: [Item]
+    /// The value of `after` for the next page; `nil` on the last page.
+    public var next: HexCursor?
 }

@@ -41,7 +41,7 @@ extension HexStore {
     ///   - now: milliseconds since 1970.
     /// - Returns: the number of hexes that changed.
     /// - Throws: errors of the store. The hexes of earlier pages stay changed.
-    public func change(_ group: HexSet, from start: Int64? = nil, _ change: HexChange, at now: Int64) async throws -> Int {
+    public func change(_ group: HexSet, from start: HexCursor? = nil, _ change: HexChange, at now: Int64) async throws -> Int {
         var changed = 0
         var cursor = start
         repeat {
@@ -106,7 +106,7 @@ extension StoreReader {
 
     /// Returns the numbers of hexes and links that a deletion of a set of hexes would remove.
     /// - Parameter start: the position after which the deletion begins, as for `HexStore.change`.
-    public func deletion(of group: HexSet, from start: Int64? = nil) throws -> DeletionCounts {
+    public func deletion(of group: HexSet, from start: HexCursor? = nil) throws -> DeletionCounts {
         var found = DeletionCounts()
         var cursor = start
         repeat {

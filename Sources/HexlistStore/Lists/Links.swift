@@ -17,8 +17,12 @@ public struct ListedLink: Sendable {
     /// The mark of a dead link; `nil` for other links.
     public var dead: DeadLink?
     public var unread: Bool
-    /// The position of the link in the list, for the parameter `after` of `linkPage`.
-    public var cursor: Int64
+    /// The number of the link in the list: that of the hex (`HexCursor.number`), shifted left by 13 bits, and the links after it in the hex.
+    /// It descends from link to link of a hex.
+    public var number: Int64
+
+    /// The position of the link in a list of links.
+    public var cursor: HexCursor { HexCursor(number: number, orderKey: hex.orderKey) }
 }
 
 /// An earlier hex of the inbox that has a link with the same identity (`NormalizedLinkAddress`).
@@ -35,40 +39,43 @@ extension StoreReader {
     /// Maximum number of links of one hex for which `earlierLinks` searches.
     private static let linksWithEarlier = 500
 
-    /// Returns a page of the links of a list of hexes. The newest hex comes first: its own links in their order, then the links of its
-    /// inner hexes.
+    /// Returns a page of the links of a list of hexes, in the order of the list. Of each hex its own links come first, then the links of
+    /// its inner hexes.
     ///
     /// - Parameters:
     ///   - unique: whether to omit a link whose identity a newer hex of the list has, or an earlier link of the same topmost hex.
     ///   - limit: maximum number of links, up to 10 000. Fewer are returned if their texts exceed 4 MiB, or if many links are omitted.
     ///   - after: the `next` of the previous page.
-    public func linkPage(_ filter: HexFilter, unique: Bool, limit: Int = 20, after: Int64? = nil) throws -> Page<ListedLink> {
+    public func linkPage(_ filter: HexFilter, unique: Bool, limit: Int = 20, after: HexCursor? = nil) throws -> HexListPage<ListedLink> {
         var remaining = PageCapacity(items: pageLimit(limit))
         var links: [ListedLink] = []
         var (cursor, examined) = (after, 0)
         let holders = EarlierLinkFinder(of: filter.location, unread: filter.unread, in: self)
-        var pageCursor = after.map { ($0 >> 13) &+ 1 }
+        let first = try after.map { try withOrderKey(HexCursor(number: $0.number >> 13, orderKey: $0.orderKey), in: filter.location) }
+        var pageCursor = first?.predecessor
         while true {
             let page = try hexPage(filter, limit: 100, after: pageCursor)
             for hex in page.items {
-                guard examined < Self.maxExamined else { return Page(items: links, next: cursor) }
+                guard examined < Self.maxExamined else { return HexListPage(items: links, next: cursor) }
                 examined += 1 + min(max(0, hex.byteCount) / 4_096, 1_000)
                 var seen: Set<[UInt8]> = []
                 for link in try hex.linkCount + hex.linksInside == 0 ? [] : self.links(of: hex) {
                     let isWanted = link.unread || !filter.unread
                     let isNew = isWanted && (!unique || seen.insert(NormalizedLinkAddress.of(link.url)).inserted)
-                    guard link.cursor < after ?? .max else { continue }
-                    guard examined < Self.maxExamined, !holders.isSpent else { return Page(items: links, next: cursor) }
+                    if let after, hex.cursor == first, link.number >= after.number { continue }
+                    guard examined < Self.maxExamined, !holders.isSpent else { return HexListPage(items: links, next: cursor) }
                     examined += 1
                     if try isNew && !(unique && isNewer(link, filter, holders)) {
-                        guard remaining.take(link.url.count + link.description.count) else { return Page(items: links, next: cursor) }
+                        guard remaining.take(link.url.count + link.description.count) else {
+                            return HexListPage(items: links, next: cursor)
+                        }
                         links.append(link)
                     }
                     cursor = link.cursor
                 }
-                cursor = (hex.inboxNumber ?? hex.id) << 13  // the position after the last link of the hex
+                cursor = HexCursor(number: hex.cursor.number << 13, orderKey: hex.orderKey)  // after the last link of the hex
             }
-            guard let next = page.next else { return Page(items: links, next: nil) }
+            guard let next = page.next else { return HexListPage(items: links, next: nil) }
             pageCursor = next
         }
     }
@@ -80,16 +87,16 @@ extension StoreReader {
         let hexes = [(hex.id, content.links[...])] + content.children.indices.map { (detail.childIDs[$0], content.links(of: $0)) }
         let read = try readLinks(of: hex)
         let dead = try deadLinks(of: hexes.map(\.0))
-        var cursor = (hex.inboxNumber ?? hex.id) << 13 | 8_191
+        var number = hex.cursor.number << 13 | 8_191
         return hexes.flatMap { id, links in
             links.enumerated().map { position, link in
-                defer { cursor -= 1 }
+                defer { number -= 1 }
                 let url = content.withBytes(of: link.url) { Array($0) }
                 return ListedLink(
                     hex: hex, id: id, position: position, url: url,
                     description: content.withBytes(of: link.linkDescription) { Array($0) },
                     service: content.withBytes(of: link.service) { Array($0) }, annotations: content.annotations(link.extra),
-                    dead: dead[id]?[url], unread: hex.unread && !read.contains(LinkPosition(hex: id, position: position)), cursor: cursor)
+                    dead: dead[id]?[url], unread: hex.unread && !read.contains(LinkPosition(hex: id, position: position)), number: number)
             }
         }
     }

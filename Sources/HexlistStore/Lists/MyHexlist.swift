@@ -45,6 +45,19 @@ public struct MineEdit: Sendable {
     }
 }
 
+/// A position among the hexes at the top level of My Hexlist, or directly inside one hex.
+public enum SiblingPosition: Sendable, Equatable {
+    case before(Int64)
+    case after(Int64)
+
+    /// The hex that it names.
+    public var hex: Int64 {
+        switch self {
+        case .before(let hex), .after(let hex): hex
+        }
+    }
+}
+
 // Operations on My Hexlist: the user's own hexes with their inner hexes.
 extension HexStore {
     /// Adds a hex to My Hexlist.
@@ -107,10 +120,11 @@ extension HexStore {
     /// Moves a hex within My Hexlist, with its inner hexes.
     /// - Parameters:
     ///   - parent: the hex that will contain it; `nil` for the top level.
-    ///   - sibling: the hex inside `parent` before which it is inserted; `nil` for the end.
+    ///   - sibling: the hex beside which it is inserted. If `parent` is given, it has to be directly inside that. `nil` for the end, at the
+    ///     top level for the place before the hex with the next lower id.
     /// - Throws: `.notFound`; `.badRequest` if the hex would be inside itself, or the topmost hex would exceed the bounds of a hex.
-    public func moveMine(_ id: Int64, into parent: Int64?, before sibling: Int64? = nil, at now: Int64) async throws {
-        try await write { try $0.moveMine(id, into: parent, before: sibling, at: now) }
+    public func moveMine(_ id: Int64, into parent: Int64?, beside sibling: SiblingPosition? = nil, at now: Int64) async throws {
+        try await write { try $0.moveMine(id, into: parent, beside: sibling, at: now) }
     }
 }
 
@@ -229,18 +243,28 @@ extension StoreWriter {
         }
     }
 
-    func moveMine(_ id: Int64, into parent: Int64?, before sibling: Int64?, at now: Int64) throws {
+    func moveMine(_ id: Int64, into parent: Int64?, beside sibling: SiblingPosition?, at now: Int64) throws {
         try change {
             try checkIsMine(id)
-            guard let parent else {
-                guard sibling == nil else {
-                    throw HexlistError(
-                        .badRequest, "The top level of My Hexlist is always newest first.", hint: "Use `before` together with `in`.")
+            if let parent { try checkIsMine(parent) }
+            var parent = parent
+            if let sibling {
+                try checkIsMine(sibling.hex)
+                guard sibling.hex != id else {
+                    let place = sibling == .before(id) ? "before" : "after"
+                    throw HexlistError(.badRequest, "Hex \(id) cannot be moved \(place) itself.")
                 }
+                let outer = try self.parent(of: sibling.hex)
+                if let parent, parent != outer {
+                    throw HexlistError(.badRequest, "Hex \(sibling.hex) is not directly inside hex \(parent).")
+                }
+                parent = outer
+            }
+            guard let parent else {
+                if let sibling { return try changeMine(at: now) { try $0.move(id, into: nil, beside: sibling) } }
                 guard try self.parent(of: id) != nil else { return }
                 return try changeMine(at: now) { try $0.moveToTop($0.node(id)) }
             }
-            try checkIsMine(parent)
             var next: Int64? = parent
             var levelsAbove = 0
             while let hex = next, levelsAbove < ProtocolLimits.levels {
@@ -255,12 +279,8 @@ extension StoreWriter {
                 levelsAbove += 1
                 next = try self.parent(of: hex)
             }
-            guard sibling != id else { throw HexlistError(.badRequest, "Hex \(id) cannot be moved before itself.") }
-            if let sibling, try self.parent(of: sibling) != parent {
-                throw HexlistError(.badRequest, "Hex \(sibling) is not directly inside hex \(parent).")
-            }
             guard try levels(of: id) + levelsAbove <= ProtocolLimits.levels else { throw HexlistError.tooDeep }
-            try changeMine(at: now) { try $0.move(id, into: parent, before: sibling) }
+            try changeMine(at: now) { try $0.move(id, into: parent, beside: sibling) }
             try checkBounds(ofTop: id)
         }
     }

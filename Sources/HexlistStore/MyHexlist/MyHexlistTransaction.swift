@@ -38,6 +38,7 @@ struct MyHexlistTransaction {
         let key = try nodes.keys(at: parent == nil ? .first : .last, in: container, isNewestFirst: parent == nil, using: &generator)
         let origin = origin()
         let id = try writer.insertNodes { try $0.insert(content, row: row, in: container, at: key[0], origin) }
+        if parent == nil { try writer.run("UPDATE hex SET orderKey = ? WHERE id = ?", key[0].bytes, row) }
         draft.addTree(
             id, in: container, ListVersion(clock: origin.clock, replica: list.replica), hexesInside: content.children.count,
             links: content.allLinkCount)
@@ -197,15 +198,20 @@ struct MyHexlistTransaction {
     /// Moves a hex.
     /// - Parameters:
     ///   - parent: the hex that will contain it; `nil` for the top level.
-    ///   - sibling: the hex there before which it is inserted; `nil` for the end.
-    mutating func move(_ hex: Int64, into parent: Int64?, before sibling: Int64?) throws {
+    ///   - sibling: the hex there beside which it is inserted; `nil` for the end.
+    mutating func move(_ hex: Int64, into parent: Int64?, beside sibling: SiblingPosition?) throws {
         let container = try parent.map { try node($0) } ?? list.id
-        let position = try sibling.map { ListPosition.before(try node($0)) } ?? .last
+        let position: ListPosition =
+            switch sibling {
+            case nil: .last
+            case .before(let hex): .before(try node(hex))
+            case .after(let hex): .after(try node(hex))
+            }
         let key = try nodes.keys(at: position, in: container, isNewestFirst: parent == nil, using: &generator)
         try nodes.move(node(hex), to: container, key: key[0])
     }
 
-    /// Moves a hex to the top level, which is ordered by id, newest first.
+    /// Moves a hex to the top level, directly before the one with the next lower id. If the user has not moved any, the newest is the first.
     mutating func moveToTop(_ id: ListNode.ID) throws {
         let row = try writer.first("SELECT hex FROM node WHERE uuid = ?", id.uuid) { $0.optionalInt64(0) } ?? nil
         let next = try row.flatMap { row in
@@ -270,7 +276,7 @@ struct MyHexlistTransaction {
     }
 
     /// Returns the indices of a longest ascending subsequence, without `nil`s.
-    private static func longestAscending(_ numbers: [Int?]) -> Set<Int> {
+    static func longestAscending(_ numbers: [Int?]) -> Set<Int> {
         var ends: [Int] = []  // ends[n]: the index at which the ascending subsequence of length n + 1 with the smallest end ends
         var before = [Int?](repeating: nil, count: numbers.count)
         for (index, number) in numbers.enumerated() {

@@ -51,7 +51,7 @@ extension StoreWriter {
 
     // MARK: - Places
 
-    /// Moves rows to the hexes that contain their nodes, and deletes the rows of deleted nodes.
+    /// Moves rows to the places of their nodes, and deletes the rows of deleted nodes.
     private func move(_ hexes: [ChangedHex], _ storage: SQLListStorage, removing gone: [Int64]) throws {
         var (moved, containers): ([(hex: ChangedHex, parent: Int64?)], Set<ListNode.ID>) = ([], [])
         for hex in hexes {
@@ -70,6 +70,10 @@ extension StoreWriter {
         }
         if !gone.isEmpty { try remove(gone, remembers: false) }
         for (hex, parent) in moved { if let parent { try nest(hex.row, into: parent) } }
+        for hex in hexes {
+            let key = hex.node.container == storage.list ? hex.node.node.place?.key.bytes : nil
+            try run("UPDATE hex SET orderKey = ?1 WHERE id = ?2 AND orderKey IS NOT ?1", key, hex.row)
+        }
         for container in containers { try number(container) }
     }
 

@@ -315,28 +315,19 @@ extension MyHexlistTransaction {
         draft.links.restored += inside.links
     }
 
-    /// Moves restored hexes to the top level if their container is deleted. At the top level, gives them a key that is in the order of ids.
+    /// Moves restored hexes to the top level if their container is deleted.
     mutating func placeRestored(_ ids: [ListNode.ID]) throws {
         try deriveTree()
         // `moveToTop` reads the rows of hexes, which do not include those of hexes restored here.
         let rows = try ids.filter { $0.kind == .hex }.map { id in
             (id: id, hex: try writer.hex(ofNode: id) ?? 0)
         }
-        for (id, hex) in rows.sorted(by: { $0.hex > $1.hex }) {
-            guard let row = try nodes.storage.row(id), row.state == .present else { continue }
-            if row.node.place?.parent == list.id, try isInOrder(id, hex) { continue }  // only hexes of the former bin are not
+        for (id, _) in rows.sorted(by: { $0.hex > $1.hex }) {
+            guard let row = try nodes.storage.row(id), row.state == .present, row.node.place?.parent != list.id else { continue }
             if let container = row.container, container != list.id, try nodes.storage.row(container)?.state == .present { continue }
             try moveToTop(id)
             try deriveTree()  // the next one gets its place beside this one
         }
-    }
-
-    /// Whether a hex at the top level is between hexes with a greater and a smaller id.
-    private func isInOrder(_ id: ListNode.ID, _ hex: Int64) throws -> Bool {
-        let before = try nodes.storage.neighbors(of: .before(id), in: list.id).before
-        let after = try nodes.storage.neighbors(of: .after(id), in: list.id).after
-        return try (before.flatMap { try writer.hex(ofNode: $0.node.id) } ?? .max) > hex
-            && (after.flatMap { try writer.hex(ofNode: $0.node.id) } ?? .min) < hex
     }
 }
 

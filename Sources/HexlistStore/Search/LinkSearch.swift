@@ -136,7 +136,7 @@ extension StoreReader {
         return LinkHit(
             link: ListedLink(
                 hex: hex.top, id: hex.id, position: position, url: link.url, description: link.description, service: link.service,
-                annotations: link.annotations, dead: link.dead, unread: hex.top.unread && !link.isRead, cursor: link.cursor),
+                annotations: link.annotations, dead: link.dead, unread: hex.top.unread && !link.isRead, number: link.cursor),
             folders: hex.folders, match: query.match(in: texts))
     }
 }

@@ -46,8 +46,8 @@ struct MineCommand: AsyncParsableCommand {
 
 struct MineListCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "list", abstract: "List My Hexlist, newest first, or the content of one hex.",
-        discussion: "INSIDE counts the hexes inside at all levels.")
+        commandName: "list", abstract: "List My Hexlist, or the content of one hex.",
+        discussion: "New hexes are the first, unless you move some (`mine move`). INSIDE counts the hexes inside at all levels.")
 
     @OptionGroup var common: CommonOptions
 
@@ -352,7 +352,15 @@ struct MineTagCommand: AsyncParsableCommand {
 
 struct MineMoveCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "move", abstract: "Move a hex of My Hexlist, with everything inside, into another hex or to the top level.")
+        commandName: "move", abstract: "Move a hex of My Hexlist, with everything inside, into another hex or to another position.",
+        discussion: """
+            hexlist mine move 7 --in 3
+
+            hexlist mine move 7 --before 12
+
+            With --before or --after, the hex is put beside that one, wherever it is. Otherwise it is put at the end of the hex, or at the \
+            top level in front of the next older one. New hexes are at the beginning of the top level.
+            """)
 
     @OptionGroup var common: CommonOptions
 
@@ -362,22 +370,33 @@ struct MineMoveCommand: AsyncParsableCommand {
     @Flag(help: "To the top level.")
     var top = false
 
-    @Option(help: ArgumentHelp("With --in: in front of this hex; by default at the end.", valueName: "hex"))
+    @Option(help: ArgumentHelp("In front of this hex.", valueName: "hex"), completion: .mine)
     var before: HexID?
+
+    @Option(help: ArgumentHelp("Behind this hex.", valueName: "hex"), completion: .mine)
+    var after: HexID?
 
     @Argument(help: ArgumentHelp("The number of the hex.", valueName: "hex"), completion: .mine)
     var hex: HexID
 
     func validate() throws {
-        guard (parent != nil) != top else { throw ValidationError("Where to? --in HEX, or --top.") }
-        if top, before != nil { throw ValidationError("--before needs --in: the top level is always listed newest first.") }
+        guard parent != nil || top || before != nil || after != nil else {
+            throw ValidationError("Where to? --in HEX, --top, --before HEX or --after HEX.")
+        }
+        if parent != nil, top { throw ValidationError("Give --in or --top, not both.") }
+        if before != nil, after != nil { throw ValidationError("Give --before or --after, not both.") }
     }
 
     func run() async throws {
-        try await common.reportHex {
-            try await $0.moveMine(hex.value, MineMoveRequest(into: parent?.value, before: before?.value))
+        try await common.reportHex { client in
+            if top, let sibling = before ?? after, let outer = try await client.mineHex(sibling).parent {
+                throw HexlistError(
+                    .badRequest, "Hex \(sibling.value) is inside hex \(outer), not at the top level.", hint: "Leave out --top.")
+            }
+            return try await client.moveMine(
+                hex.value, MineMoveRequest(into: parent?.value, before: before?.value, after: after?.value))
         } as: {
-            $0.parent.map { "Hex \(hex.value) is now in hex \($0)." } ?? "Hex \(hex.value) is now at the top level."
+            MineText.moved($0, before: before?.value, after: after?.value)
         }
     }
 }
