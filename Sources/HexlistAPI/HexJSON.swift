@@ -51,6 +51,8 @@ public struct HexJSON: JSONShape, Sendable, Equatable {
     /// Number of different URLs of this hex, without those of inner hexes, that are marked as dead. Set only in lists of My Hexlist; `nil`
     /// if there are none.
     public var deadLinks: Int?
+    /// In the reply to a change of a hex of My Hexlist: the number of the change in the change log; `nil` if nothing changed.
+    public var change: Int64?
 
     public init(
         id: Int64, location: String, senderUUID: String, senderName: String, senderAlias: String? = nil, peerUUID: PeerID? = nil,

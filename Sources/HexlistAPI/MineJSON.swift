@@ -57,8 +57,8 @@ public struct LinkEdit: JSONShape, Sendable, Equatable {
 public struct MineMoveRequest: JSONShape, Sendable, Equatable {
     /// The id of the hex that contains the moved hex afterwards; `nil` for that of the hex `before` or `after`, or the top level.
     public var parent: Int64?
-    /// The id of the hex before or after which the moved hex is inserted. At most one is given; without them, the moved hex is put at the end
-    /// of `parent`, or before the next older hex of the top level.
+    /// The id of the hex before or after which the moved hex is inserted. At most one is given; without them, the moved hex is put at the
+    /// end of `parent`, or before the next older hex of the top level.
     public var before: Int64?
     public var after: Int64?
 
@@ -267,7 +267,8 @@ public struct TrashedItemJSON: JSONShape, Sendable, Equatable {
     /// The id and subject of the hex in which it was; `nil` for the top level. That hex may be deleted.
     public var parent: Int64?
     public var parentSubject: String?
-    /// Numbers of inner hexes and links that were deleted together with the hex, at all levels.
+    /// Numbers of inner hexes and links that were deleted together with the hex, at all levels; of a link, those of further ones in the same
+    /// item.
     @OmittedIfEmpty public var hexesInside: Int
     @OmittedIfEmpty public var links: Int
     public var deletedAt: Timestamp
@@ -298,15 +299,16 @@ public struct TrashedItemJSON: JSONShape, Sendable, Equatable {
     }
 }
 
-/// The body of `POST /v1/mine/restore`: numbers of items in the trash.
+/// The body of `POST /v1/mine/restore`: numbers of items in the trash, or ids that deleted hexes had.
 public struct MineRestoreRequest: JSONShape, Sendable, Equatable {
-    public var numbers: [Int64]
+    public var numbers: [Int64]?
+    public var hexes: [Int64]?
 
     private enum CodingKeys: String, RequestKey {
-        case numbers
+        case numbers, hexes
     }
 
-    public init(numbers: [Int64]) { self.numbers = numbers }
+    public init(numbers: [Int64]? = nil, hexes: [Int64]? = nil) { (self.numbers, self.hexes) = (numbers, hexes) }
 }
 
 /// The reply to `POST /v1/mine/restore`.
@@ -328,17 +330,28 @@ public struct RestoredItemJSON: JSONShape, Sendable, Equatable {
     public var parent: Int64?
     /// Whether the hex of a link was deleted, and is shown again with the restored links only.
     @OmittedIfEmpty public var hexRestored: Bool
+    /// The ids of the hexes around that hex which were deleted too and are shown again for the same reason, the innermost first.
+    @OmittedIfEmpty public var around: [Int64]
+    /// Numbers of further hexes and links that were restored with a link, because they were one item.
+    @OmittedIfEmpty public var otherHexes: Int
+    @OmittedIfEmpty public var otherLinks: Int
 
     private enum CodingKeys: String, CodingKey {
-        case number, hex, link, hexRestored
+        case number, hex, link, hexRestored, around, otherHexes, otherLinks
         case parent = "in"
     }
 
-    public init(number: Int64, hex: Int64, link: Int?, parent: Int64?, hexRestored: Bool) {
+    public init(
+        number: Int64, hex: Int64, link: Int?, parent: Int64?, hexRestored: Bool, around: [Int64] = [], otherHexes: Int = 0,
+        otherLinks: Int = 0
+    ) {
         self.number = number
         self.hex = hex
         self.link = link
         self.parent = parent
         self.hexRestored = hexRestored
+        self.around = around
+        self.otherHexes = otherHexes
+        self.otherLinks = otherLinks
     }
 }

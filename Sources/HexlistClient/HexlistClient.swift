@@ -509,6 +509,19 @@ extension HexlistClient {
             .POST, "/v1/mine/restore", body: MineRestoreRequest(numbers: numbers).jsonBytes, seconds: Self.changeSeconds)
     }
 
+    /// Restores deleted hexes by the ids that they had.
+    public func restoreMine(hexes: [Int64]) async throws -> MineRestoreResult {
+        try await connection.call(
+            .POST, "/v1/mine/restore", body: MineRestoreRequest(hexes: hexes).jsonBytes, seconds: Self.changeSeconds)
+    }
+
+    /// Returns the number of items in the trash (`changed`), and of the links among them, without removing anything.
+    public func trashCount() async throws -> ChangeCountJSON {
+        var query = URLQuery()
+        query.add("dryRun", "true")
+        return try await connection.call(.DELETE, "/v1/mine/trash", query: query, seconds: Self.changeSeconds)
+    }
+
     /// Removes everything from the trash for good, and clears the change log.
     public func emptyTrash() async throws -> ChangeCountJSON {
         try await connection.call(.DELETE, "/v1/mine/trash", seconds: Self.changeSeconds)

@@ -7,13 +7,13 @@ public enum HexSubject {
     /// path. If programs may interpret the link in different ways (`LinkTarget`), the whole link is used instead of host and path. Empty if
     /// the hex has none of these.
     ///
-    /// - Returns: untrusted text of at most `bytes` bytes. The caller cleans it for display.
+    /// - Returns: untrusted text of at most `bytes` bytes; it ends in `…` if it was cut. The caller cleans it for display.
     public static func of(description: String, linkDescription: @autoclosure () -> String, url: @autoclosure () -> String) -> String {
         let text = isBlank(description) ? linkDescription() : description
-        guard isBlank(text) else { return PeerName.cut(text, bytes: bytes) }
+        guard isBlank(text) else { return PeerName.shortened(text, bytes: bytes) }
         let url = url()
-        guard let target = try? LinkTarget(url, schemes: ["http", "https"]) else { return PeerName.cut(url, bytes: bytes) }
-        return PeerName.cut(target.summary + path(of: url), bytes: bytes)
+        guard let target = try? LinkTarget(url, schemes: ["http", "https"]) else { return PeerName.shortened(url, bytes: bytes) }
+        return PeerName.shortened(target.summary + path(of: url), bytes: bytes)
     }
 
     /// Returns the path of a URL that has an authority; empty if the path is `/`.

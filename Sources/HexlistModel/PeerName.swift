@@ -19,6 +19,11 @@ public enum PeerName {
         return String(decoding: bytes.dropLast(11), as: UTF8.self)
     }
 
+    /// Returns a text that is cut to at most `limit` bytes; a text that is cut ends in `…`.
+    public static func shortened(_ text: String, bytes limit: Int) -> String {
+        text.utf8.count > limit ? cut(text, bytes: max(0, limit - "…".utf8.count)) + "…" : text
+    }
+
     /// Returns the longest prefix of the text that has only whole Unicode scalars and at most `limit` bytes.
     public static func cut(_ text: String, bytes limit: Int) -> String {
         guard text.utf8.count > limit else { return text }

@@ -146,10 +146,15 @@ enum MineText {
         return HumanText.count(deletion.changed, "hex", "hexes") + links + (inside(deletion).map { ", and \($0) inside" } ?? "")
     }
 
-    /// Returns the sentence printed after an edit.
-    static func edited(_ hex: HexJSON, hasNewTitle: Bool, hasNewLinks: Bool) -> String {
-        guard !hasNewLinks else { return "Hex \(hex.id) now has \(HumanText.count(hex.linkCount, "link", "links"))." }
-        return "Hex \(hex.id) \(hasNewTitle ? "renamed" : "changed")."
+    /// Returns the sentence printed after an edit, such as `Hex 7: renamed, added 2 links. It now has 12 links.`
+    /// - Parameter change: the change in the log; `nil` if nothing changed.
+    static func edited(_ hex: HexJSON, _ change: MineChangeJSON?) -> String {
+        guard let change else { return "Nothing was changed." }
+        let own = (change.hexes?.changed ?? 0) > 0 ? [MineHistoryText.verb(change.values, isLink: false)] : []
+        let links = change.links.map { [MineHistoryText.changes(nil, $0, change.values)] } ?? []
+        let count = (change.links?.added ?? 0) + (change.links?.deleted ?? 0) > 0
+        return "Hex \(hex.id): \((own + links).joined(separator: ", "))."
+            + (count ? " It now has \(HumanText.count(hex.linkCount, "link", "links"))." : "")
     }
 
     /// Returns the sentence printed after a move.

@@ -20,10 +20,11 @@ struct MineHistoryTests {
         try await TestDaemon.with("ada") { daemons in
             let client = daemons[0].client
             let hex = try await client.addMine(Self.hex, into: nil)
-            _ = try await client.editMine(
+            let edited = try await client.editMine(
                 hex.id, MineEditRequest(description: "Books", tags: ["x"], links: [LinkEdit(from: 2, linkDescription: "Two")]))
             let log = try await client.mineLog(limit: 1)
             let change = try #require(log.items.first)
+            #expect(edited.change == change.number)
             #expect(change.hex == hex.id && change.subject == "Books" && change.undoable && !change.undo && change.undoneBy == nil)
             #expect(change.hexes == MineChangeCounts(changed: 1) && change.links == MineChangeCounts(deleted: 1, changed: 1))
             #expect(change.values.contains(MineChangedValue(link: nil, name: "title", before: "Reading", after: "Books")))
@@ -76,6 +77,12 @@ struct MineHistoryTests {
             _ = try await client.delete(.ids([other.id, hex.id]))
             #expect(try await client.restoreMine(hex.id).id == hex.id)
             #expect(try await client.binnedHexes(limit: 1).next == nil)
+            await refused(.notFound, "Hex 999 is not in the trash.") { _ = try await client.restoreMine(hexes: [other.id, 999]) }
+            #expect(try await client.restoreMine(hexes: [other.id]).restored.map(\.hex) == [other.id])
+            _ = try await client.delete(.ids([other.id]))
+            _ = try await client.editMine(hex.id, MineEditRequest(links: [LinkEdit(from: 2)]))
+            #expect(try await client.trashCount() == ChangeCountJSON(changed: 2, links: 1))
+            _ = try await client.restoreMine(numbers: client.mineTrash(limit: 9).items.filter { $0.url != nil }.map(\.number))
             #expect(try await client.emptyTrash() == ChangeCountJSON(changed: 1))
             #expect(try await client.mineTrash(limit: 9).items.isEmpty)
             #expect(try await client.mineLog(limit: 9).items.isEmpty)

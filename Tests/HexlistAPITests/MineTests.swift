@@ -86,6 +86,23 @@ struct MineTests {
                 hex.id, MineEditRequest(color: "#112233", links: [LinkEdit(from: 2), LinkEdit(url: "c")]))
             #expect(edited.links?.map(\.url) == ["https://b.example", "c"] && edited.color == "#112233")
             let alone = try await client.moveMine(hex.id, MineMoveRequest(into: nil))
+            func tops() async throws -> [Int64] { try await client.hexes(.init(location: "mine"), limit: 100).items.map(\.id) }
+            let order = try await tops()
+            let last = try #require(order.last)
+            #expect(order.count > 1 && last != order[0])
+            _ = try await client.moveMine(order[0], MineMoveRequest(into: nil, after: last))
+            #expect(try await tops() == Array(order.dropFirst()) + [order[0]])
+            _ = try await client.moveMine(order[0], MineMoveRequest(into: nil, before: order[1]))
+            let first = try await client.hexes(.init(location: "mine"), limit: 1)
+            #expect(try await tops() == order && first.items.map(\.id) == [order[0]] && first.next?.hasPrefix("\(order[0])-") == true)
+            for cursor in [first.next, "\(order[0])"] {
+                #expect(
+                    try await client.hexes(.init(location: "mine"), limit: 100, after: cursor).items.map(\.id) == Array(order.dropFirst()))
+            }
+            let both = await #expect(throws: HexlistError.self) {
+                _ = try await client.moveMine(hex.id, MineMoveRequest(into: nil, before: last, after: last))
+            }
+            #expect(both?.message == "`before` and `after` do not go together.")
             #expect(alone.parent == nil)
             #expect(try await client.hexes(.init(location: "mine"), limit: 9).items.map(\.id) == [hex.id, folder.id])
             _ = try await client.moveMine(hex.id, MineMoveRequest(into: folder.id))

@@ -34,7 +34,53 @@ import Testing
         ]
         #expect(
             MineHistoryText.before(change(values: values))
-                == "Reading; color (none); https://a.example: A; https://a.example note n; https://b.example")
+                == "title: Reading; color: (none); https://a.example title: A; https://a.example note: n; deleted: https://b.example")
+    }
+
+    @Test("the log tells renamed, coloured, tagged and noted hexes and links apart") func kinds() {
+        func value(_ name: String, link: String? = nil, after: String = "x") -> MineChangedValue {
+            MineChangedValue(link: link, name: name, before: "", after: after)
+        }
+        func text(_ values: [MineChangedValue], links: Int = 0) -> String {
+            MineHistoryText.change(change(MineChangeCounts(changed: 1), links > 0 ? MineChangeCounts(changed: links) : nil, values: values))
+        }
+        #expect(text([value("title")]) == "renamed 1 hex")
+        #expect(text([value("tag b"), value("color"), value("title")]) == "renamed, coloured and tagged 1 hex")
+        #expect(text([value("tag b", after: "")]) == "untagged 1 hex" && text([value("note")]) == "noted 1 hex")
+        #expect(text([value("other")]) == "changed 1 hex" && text([]) == "changed 1 hex")
+        #expect(text([value("title"), value("title", link: "a")], links: 2) == "renamed 1 hex and 2 links")
+        #expect(text([value("title"), value("note", link: "a")], links: 1) == "renamed 1 hex, noted 1 link")
+        // Ten values are listed at most, so there may be others.
+        #expect(text((0..<10).map { value("title", link: "\($0)") }, links: 11) == "changed 1 hex and 11 links")
+    }
+
+    @Test("an edit prints its parts") func edited() {
+        var hex = HexJSON(
+            id: 7, location: "mine", senderUUID: "", senderName: "", description: "Top", color: "", linkCount: 12, unread: false,
+            receivedAt: Timestamp(milliseconds: 0))
+        hex.change = 7
+        let values = [
+            MineChangedValue(link: nil, name: "title", before: "a", after: "b"),
+            MineChangedValue(link: "https://a.example", name: "deleted", before: "", after: ""),
+        ]
+        let edit = change(MineChangeCounts(changed: 1), MineChangeCounts(added: 2, deleted: 1), values: values)
+        #expect(MineText.edited(hex, edit) == "Hex 7: renamed, added 2 links, deleted 1 link. It now has 12 links.")
+        #expect(MineText.edited(hex, change(nil, MineChangeCounts(moved: 1))) == "Hex 7: moved 1 link.")
+        #expect(MineText.edited(hex, change(MineChangeCounts(changed: 1), values: [values[0]])) == "Hex 7: renamed.")
+        #expect(MineText.edited(hex, nil) == "Nothing was changed.")
+    }
+
+    @Test("the question before the trash is emptied has the counts, and fits a narrow terminal") func emptying() {
+        func question(_ changed: Int, _ links: Int) -> String {
+            MineHistoryText.emptying(ChangeCountJSON(changed: changed, links: links), "line").question
+        }
+        #expect(question(8, 5).hasPrefix("Remove 3 hexes with everything inside and 5 links from the trash for good, and clear the"))
+        #expect(question(1, 1).hasPrefix("Remove 1 link from") && question(1, 0).hasPrefix("Remove 1 hex with everything inside from"))
+        #expect(question(0, 0) == "The trash is empty. Clear the change log? This cannot be undone.")
+        for columns in [40, 80] {
+            let lines = TextWidth.lines(question(8_000, 5_000), columns: columns)
+            #expect(lines.count > 1 && lines.allSatisfy { TextWidth.of($0) <= columns }, "\(lines)")
+        }
     }
 
     @Test func undo() {
@@ -73,6 +119,10 @@ import Testing
         #expect(
             MineHistoryText.restored(link)
                 == "The link is back, as link 2 of hex 7. Hex 7 was deleted too: it is shown again, with the restored links only.")
+        link.around = [3]
+        #expect(MineHistoryText.restored(link).contains("Hex 7 and hex 3 around it were deleted too: they are shown again, with the"))
+        link.around = [3, 1]
+        #expect(MineHistoryText.restored(link).contains("Hex 7 and hexes 3 and 1 around it were deleted too"))
         #expect(MineHistoryText.emptied(0) == "The trash was empty. The change log is cleared.")
         #expect(MineHistoryText.emptied(1) == "1 item removed from the trash, and the change log is cleared.")
         func item(_ url: String?, _ subject: String) -> TrashedItemJSON {

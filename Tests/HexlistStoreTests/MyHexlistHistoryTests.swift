@@ -234,7 +234,7 @@ import Testing
         _ = try await store.change([hex], .delete, at: start)
         let again = try #require(try trash().last).number
         #expect(try trash().count == 2 && again > item.number)
-        // The hex is restored too. Its other links are single items then.
+        // The hex is restored too. Its other links are one item then.
         #expect(
             try await store.restoreMine(numbers: [again], at: start) == [
                 RestoredItem(number: again, hex: hex, link: 0, isHexRestored: true)
@@ -242,9 +242,15 @@ import Testing
         #expect(try text(hex) == "a (2)" && test.countersAreRight())
         #expect(try log().first?.hexes.restored == 1 && log().first?.links.restored == 1)
         let rest = try trash()
-        #expect(rest.map(\.url).sorted { $0 ?? "" < $1 ?? "" } == ["https://1", "https://3"])
-        _ = try await store.restoreMine(numbers: rest.map(\.number), at: start)
+        #expect(rest.count == 1 && rest[0].url?.hasPrefix("https://") == true && rest[0].links == 1 && rest[0].container == hex)
+        #expect(try test.read { try $0.trashCount() } == (0, 1))
+        let others = try await store.restoreMine(numbers: rest.map(\.number), at: start)
+        #expect(others.map(\.otherLinks) == [1] && others.map(\.isHexRestored) == [false])
         #expect(try text(hex) == "a (1, 2, 3)" && trash().isEmpty && test.countersAreRight())
+        #expect(try log().first?.links.restored == 2)
+        // An undo of it deletes them again, as single links: they were restored by the user.
+        _ = try await store.undoMine([newest()], at: start)
+        #expect(try text(hex) == "a (2)" && trash().count == 2)
     }
 
     @Test("a hex that was restored for a link in it is an ordinary hex: it can be renamed, deleted and restored", arguments: [false, true])
@@ -254,8 +260,9 @@ import Testing
         try await store.editMine(hex, MineEdit(links: [.init(from: 0)]), at: start)
         let link = try #require(try trash().first)
         _ = try await store.change([outer], .delete, at: start)
-        _ = try await store.restoreMine(numbers: [link.number], at: start)
+        let restored = try await store.restoreMine(numbers: [link.number], at: start)
         #expect(try text(outer) == "outer (a)" && text(hex) == "a (2)")
+        #expect(restored == [RestoredItem(number: link.number, hex: hex, link: 0, isHexRestored: true, around: [outer])])
         if emptiesTrash { #expect(try await store.emptyTrash() == (0, 1)) }
         try await store.editMine(hex, MineEdit(description: "b"), at: start)
         #expect(try log().first?.hexes.changed == 1 && log().first?.hexes.restored == 0)
@@ -451,6 +458,73 @@ import Testing
         #expect(undone.hexes.restored == 1)
     }
 
+    @Test("the rest of a hex that was restored for a link is one item, and is removed or restored as one") func rest() async throws {
+        func restoredForALink() async throws -> (hex: Int64, inner: Int64, change: Int64) {
+            let hex = try await store.addMine(links("1", "2", "3", "4"), at: start)
+            let inner = try await store.addMine(links("5"), into: hex, at: start)
+            try await store.editMine(hex, MineEdit(links: [.init(from: 0), .init(from: 1), .init(from: 2)]), at: start)
+            let link = try #require(try trash().first).number
+            _ = try await store.change([hex], .delete, at: start)
+            let deletion = try newest()
+            _ = try await store.restoreMine(numbers: [link], at: start)
+            #expect(try text(hex) == "a (4)" && trash().count == 1)
+            return (hex, inner, deletion)
+        }
+        // A part of the item can be restored by its number. The others stay one item.
+        let (hex, inner, deletion) = try await restoredForALink()
+        #expect(try await store.restoreMine(inner, at: start) == inner)
+        #expect(try text(hex) == "a (4, a)" && trash().count == 1)
+        _ = try await store.undoMine([deletion], at: start)  // restores the others
+        #expect(try text(hex) == "a (1, 2, 3, 4, a)" && trash().isEmpty && test.countersAreRight())
+        // It is emptied as one.
+        let second = try await restoredForALink().hex
+        #expect(try await store.emptyTrash() == (0, 1))
+        #expect(try text(second) == "a (4)" && trash().isEmpty)
+        #expect(try test.read { try $0.first("SELECT count(*) FROM node WHERE state = 1") { $0.int(0) } } == 0)
+        // The hex can be deleted again, and is restored with what it had then.
+        let third = try await restoredForALink()
+        _ = try await store.change([third.hex], .delete, at: start)
+        #expect(try trash().count == 2)
+        _ = try await store.restoreMine(hexes: [third.hex], at: start)
+        #expect(try text(third.hex) == "a (4)")
+        _ = try await store.restoreMine(numbers: trash().map(\.number), at: start)
+        #expect(try text(third.hex) == "a (1, 2, 3, 4, a)" && trash().isEmpty && test.countersAreRight())
+    }
+
+    @Test("several hexes are restored together, or none; so are several items, and changes are undone together") func all() async throws {
+        let hexes = [try await store.addMine(links("1"), at: start), try await store.addMine(links("2"), at: start)]
+        _ = try await store.change(hexes, .delete, at: start)
+        let (item, deletion) = (try #require(try trash().first).number, try newest())
+        await refused("Hex 77 is not in the trash.", .notFound) {
+            _ = try await self.store.restoreMine(hexes: [hexes[0], 77], at: start)
+        }
+        await refused("There is no item 77 in the trash.", .notFound) {
+            _ = try await self.store.restoreMine(numbers: [item, 77], at: start)
+        }
+        await refused("There is no change 77 in the log.", .notFound) { _ = try await self.store.undoMine([deletion, 77], at: start) }
+        #expect(try trash().count == 2 && newest() == deletion)
+        let restored = try await store.restoreMine(hexes: [hexes[1], hexes[0], hexes[1]], at: start)
+        #expect(try restored.map(\.hex) == [hexes[1], hexes[0]] && trash().isEmpty && log().first?.hexes.restored == 2)
+    }
+
+    @Test("an edit returns the number of its change, and none if nothing changed") func numbers() async throws {
+        let hex = try await store.addMine(links("1"), at: start)
+        #expect(try await store.editMine(hex, MineEdit(description: "b"), at: start) == newest())
+        #expect(try await store.editMine(hex, MineEdit(description: "b", links: [.init(from: 0)]), at: start) == nil)
+        #expect(try await store.moveMine(hex, into: nil, at: start) == nil)
+        let other = try await store.addMine(links("2"), at: start)
+        #expect(try await store.moveMine(hex, into: other, at: start) == newest())
+    }
+
+    @Test("a subject and a value that are cut end in an ellipsis") func cut() async throws {
+        let long = String(repeating: "a", count: 300)
+        let hex = try await store.addMine(content(long, links: 0), at: start)
+        try await store.editMine(hex, MineEdit(color: long), at: start)
+        let change = try #require(try log().first)
+        #expect(change.subject == String(repeating: "a", count: 117) + "…")
+        #expect(change.values.map(\.after) == [String(repeating: "a", count: 237) + "…"])
+    }
+
     @Test("a link that is restored together with its hex does not count as the reason for it") func linkAndItsHex() async throws {
         let hex = try await store.addMine(links("1", "2"), at: start)
         try await store.editMine(hex, MineEdit(links: [.init(from: 1)]), at: start)
@@ -481,7 +555,7 @@ import Testing
         _ = try await store.change([hex], .delete, at: start)
         let deletion = try newest()
         let restoring = try await store.undoMine([2], at: start)
-        #expect(try text(hex) == "a (1)" && trash().count == 3)
+        #expect(try text(hex) == "a (1)" && trash().map(\.links) == [2])
         #expect(try await store.undoMine([deletion], at: start).links.restored == 3 && text(hex) == "a (1, 2, 3, 4)")
         _ = try await store.undoMine([newest()], at: start)
         _ = try await store.undoMine([restoring.number], at: start)

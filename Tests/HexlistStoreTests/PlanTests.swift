@@ -57,7 +57,7 @@ import Testing
             }
         }
         // A change of the tree reads all hexes, because each may be in a cycle or in a deleted hex (`ListStructure`).
-        let bounded = ["item", "outer", "json_each", "wanted", "replica", "peer", "node USING INDEX nodeHexes"]
+        let bounded = ["item", "inside", "outer", "json_each", "wanted", "replica", "peer", "node USING INDEX nodeHexes"]
         for step in changes where step.hasPrefix("SCAN") {
             #expect(bounded.contains { step.hasPrefix("SCAN \($0) ") }, "\(step)")
         }

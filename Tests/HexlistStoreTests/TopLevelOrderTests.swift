@@ -147,7 +147,10 @@ import Testing
         try old.writeWithoutTransaction { db in
             try db.execute(
                 sql: """
-                    DROP INDEX hexOrder; ALTER TABLE hex DROP COLUMN orderKey; \(change);
+                    DROP INDEX hexOrder; ALTER TABLE hex DROP COLUMN orderKey;
+                    DROP INDEX nodeTrash; DROP INDEX nodeTrashedWith; ALTER TABLE node DROP COLUMN trashedWith;
+                    CREATE INDEX nodeTrash ON node (trashNumber) WHERE trashNumber IS NOT NULL AND goneWith IS NULL;
+                    \(change);
                     DELETE FROM grdb_migrations WHERE CAST(identifier AS INTEGER) >= 31; PRAGMA user_version = 30;
                     """)
         }

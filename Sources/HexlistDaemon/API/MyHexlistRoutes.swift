@@ -31,9 +31,13 @@ struct MyHexlistRoutes: Sendable {
         router.post("/v1/mine/undo", use: undo)
         router.get("/v1/mine/trash", use: trash)
         router.delete("/v1/mine/trash") { request, _ in
-            _ = try APIQuery(request)
-            let removed = try await api.store.emptyTrash()
-            return APIReply.json(ChangeCountJSON(changed: removed.hexes + removed.links))
+            let isTrial = try APIQuery(request, allowing: ["dryRun"]).flag("dryRun")
+            guard isTrial else {
+                let removed = try await api.store.emptyTrash()
+                return APIReply.json(ChangeCountJSON(changed: removed.hexes + removed.links))
+            }
+            let count = try await api.store.read { try $0.trashCount() }
+            return APIReply.json(ChangeCountJSON(changed: count.hexes + count.links, links: count.links))
         }
         router.post("/v1/mine/restore", use: restore)
     }
@@ -89,16 +93,25 @@ struct MyHexlistRoutes: Sendable {
     private func restore(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
         _ = try APIQuery(request)
         let wanted: MineRestoreRequest = try await RequestInput.requiredShape(request)
-        guard (1...Self.idsOfRequest).contains(wanted.numbers.count) else {
-            throw HexlistError(
-                .badRequest, "One request restores 1 to \(Self.idsOfRequest) hexes and links; \(wanted.numbers.count) were named.")
+        guard wanted.numbers == nil || wanted.hexes == nil else {
+            throw HexlistError(.badRequest, "`numbers` and `hexes` do not go together.")
         }
-        let restored = try await api.store.restoreMine(numbers: wanted.numbers, at: now)
+        let count = wanted.numbers?.count ?? wanted.hexes?.count ?? 0
+        guard (1...Self.idsOfRequest).contains(count) else {
+            throw HexlistError(.badRequest, "One request restores 1 to \(Self.idsOfRequest) hexes and links; \(count) were named.")
+        }
+        let restored: [RestoredItem] =
+            if let hexes = wanted.hexes {
+                try await api.store.restoreMine(hexes: hexes, at: now)
+            } else {
+                try await api.store.restoreMine(numbers: wanted.numbers ?? [], at: now)
+            }
         return APIReply.json(
             MineRestoreResult(
                 restored: restored.map {
                     RestoredItemJSON(
-                        number: $0.number, hex: $0.hex, link: $0.link.map { $0 + 1 }, parent: $0.container, hexRestored: $0.isHexRestored)
+                        number: $0.number, hex: $0.hex, link: $0.link.map { $0 + 1 }, parent: $0.container, hexRestored: $0.isHexRestored,
+                        around: $0.around, otherHexes: $0.otherHexes, otherLinks: $0.otherLinks)
                 }))
     }
 
@@ -161,11 +174,11 @@ struct MyHexlistRoutes: Sendable {
                 tags: link.tags, wantsTitle: link.title ?? true)
         }
         let wantsTitles = api.configuration.readsTitles
-        try await api.store.editMine(
+        let change = try await api.store.editMine(
             id, MineEdit(description: wanted.description, color: wanted.color, tags: wanted.tags, links: links), wantsTitles: wantsTitles,
             at: now)
         if wantsTitles { api.titles.send() }
-        return try await shape(of: id)
+        return try await shape(of: id, after: change)
     }
 
     private func move(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
@@ -176,11 +189,16 @@ struct MyHexlistRoutes: Sendable {
             throw HexlistError(.badRequest, "`before` and `after` do not go together.")
         }
         let sibling = wanted.before.map(SiblingPosition.before) ?? wanted.after.map(SiblingPosition.after)
-        try await api.store.moveMine(id, into: wanted.parent, beside: sibling, at: now)
-        return try await shape(of: id)
+        let change = try await api.store.moveMine(id, into: wanted.parent, beside: sibling, at: now)
+        return try await shape(of: id, after: change)
     }
 
-    private func shape(of id: Int64) async throws -> Response { APIReply.json(try await HexRoutes(api: api).shape(of: id)) }
+    /// - Parameter change: the number of the change that was made; `nil` if nothing was changed.
+    private func shape(of id: Int64, after change: Int64? = nil) async throws -> Response {
+        var shape = try await HexRoutes(api: api).shape(of: id)
+        shape.change = change
+        return APIReply.json(shape)
+    }
 
     private var now: Int64 { Timestamp.now.milliseconds }
 }

@@ -10,7 +10,8 @@ const reconnected = () => isConnected || new Promise((resolve) => { waiting.push
 class Fault extends Error {
   constructor({ code, message, hint }, status) {
     super(message);
-    Object.assign(this, { code, hint, status });
+    // Hints for a terminal name commands or options, which the page does not have.
+    Object.assign(this, { code, hint: /`(hexlist|--)/.test(hint) ? undefined : hint, status });
   }
 }
 

@@ -4,12 +4,29 @@ import { query } from './api.js';
 import { commitDeletions } from './hexes.js';
 
 const PAGE = 50, LARGE_PAGE = 500;
-const VERBS = ['added', 'deleted', 'restored', 'moved', 'changed'];
+const VERBS = ['added', 'deleted', 'restored', 'moved'];
 
-/** Describes a change, such as `added 1 hex and 3 links, moved 1 link`. */
-export function changeText({ hexes = {}, links = {} }) {
-  return VERBS.filter((verb) => hexes[verb] || links[verb]).map((verb) => `${verb} ${[
-    hexes[verb] && count(hexes[verb], 'hex', 'hexes'), links[verb] && count(links[verb], 'link')].filter(Boolean).join(' and ')}`).join(', ');
+/** Maximum number of values of a change that the local API lists. If there are as many, there may be more. */
+const LISTED = 10;
+const shortened = (text, length) => text.length > length ? `${text.slice(0, length - 1)}…` : text;
+
+/** Returns the verb for hexes or links whose values changed, such as `renamed` or `coloured and tagged`; `changed` if it is not known. */
+function verbOf(values, isLink) {
+  const those = values.length < LISTED ? values.filter(({ link }) => (link !== undefined) === isLink) : [];
+  const has = (...names) => those.some(({ name }) => names.includes(name)), tags = those.filter(({ name }) => name.startsWith('tag '));
+  const verbs = [has('title') && 'renamed', has('color') && 'coloured', tags.length > 0 && (tags.some(({ after }) => after) ? 'tagged' : 'untagged'),
+    has('note') && 'noted', has('other') && 'changed'].filter(Boolean);
+  return verbs.length > 1 ? `${verbs.slice(0, -1).join(', ')} and ${verbs.at(-1)}` : verbs[0] ?? 'changed';
+}
+
+/** Describes a change, such as `added 1 hex and 3 links, renamed 1 link`. */
+export function changeText({ hexes = {}, links = {}, values = [] }) {
+  const [ofHexes, ofLinks] = [verbOf(values, false), verbOf(values, true)];
+  const parts = VERBS.map((verb) => [verb, hexes[verb], links[verb]]);
+  if (ofHexes === ofLinks) parts.push([ofHexes, hexes.changed, links.changed]);
+  else parts.push([ofHexes, hexes.changed, 0], [ofLinks, 0, links.changed]);
+  return parts.filter(([, some, others]) => some || others).map(([verb, some, others]) =>
+    `${verb} ${[some && count(some, 'hex', 'hexes'), others && count(others, 'link')].filter(Boolean).join(' and ')}`).join(', ');
 }
 
 /** Describes the values before a change; an empty array if there are none. */
@@ -114,7 +131,7 @@ export function historyDialog(refresh) {
     const text = `${change.undoneBy ? 'undone: ' : ''}${change.undo ? 'undo, which ' : ''}${changeText(change)}`;
     return row(text,
       [time(change.at), (subject || others) && `${subject}${others}`, ...valuesBefore(change)],
-      change.undoable && button('Undo', undo, '', { 'aria-label': `Undo the change: ${text}${subject ? `, ${subject.slice(0, 120)}` : ''}` }));
+      change.undoable && button('Undo', undo, '', { 'aria-label': `Undo the change: ${text}${subject ? `, ${shortened(subject, 120)}` : ''}` }));
   }, refresh);
 }
 
@@ -125,12 +142,15 @@ export function trashDialog(refresh) {
     const restore = () => run(async () => {
       const done = await ask('POST', '/v1/mine/restore', { numbers: [item.number] });
       if (!done) return;
-      const again = done.restored[0]?.hexRestored ? ' Its hex was deleted too, and is shown again with the restored links only.' : '';
-      toast(`${name ? `“${name.slice(0, 40)}”` : 'The hex'} is back.${again}`, { time: again ? 9000 : 5000 });
+      const [one] = done.restored, around = one?.around?.length ?? 0;
+      const again = !one?.hexRestored ? ''
+        : around ? ` Its hex and ${around === 1 ? 'the hex' : `${around} hexes`} around that were deleted too, and are shown again with the restored links only.`
+          : ' Its hex was deleted too, and is shown again with the restored links only.';
+      toast(`${name ? `“${shortened(name, 40)}”` : 'The hex'} is back.${again}`, { time: again ? 9000 : 5000 });
     });
     const inside = [item.hexesInside && count(item.hexesInside, 'hex', 'hexes'), item.links && count(item.links, 'link')].filter(Boolean).join(' and ');
     return row(name || '(no description)',
       [time(item.deletedAt), item.url ? 'link' : 'hex', item.url && item.subject && clean(item.url), inside && `with ${inside}`, item.in && `was in “${clean(item.inSubject) || item.in}”`],
-      button('Restore', restore, '', { 'aria-label': `Restore: ${name.slice(0, 120) || `${item.url ? 'link' : 'hex'} without a description`}` }));
+      button('Restore', restore, '', { 'aria-label': `Restore: ${shortened(name, 120) || `${item.url ? 'link' : 'hex'} without a description`}` }));
   }, refresh);
 }

@@ -62,7 +62,7 @@ enum StoreSchema {
         ("28 feed addresses", { try $0.execute(sql: FeedAddress.schema) }),
         ("29 cards and routes of peers", { try $0.execute(sql: cards) }),
         ("30 nodes of My Hexlist", MyHexlistConversion.apply),
-        ("31 order of the top level of My Hexlist", TopLevelOrder.apply),
+        ("31 order and trash of My Hexlist", TopLevelOrder.apply),
     ]
 
     static let migrator: DatabaseMigrator = {

@@ -28,6 +28,8 @@ final class StoreWriter: StoreReader {
     private var preparedNodeInserter: NodeInserter?
     /// The change of My Hexlist that `groupMine` has begun.
     var openMine: MyHexlistTransaction?
+    /// Whether a change of My Hexlist is being made (`changeMine`).
+    var isChangingMine = false
 
     override func counts() throws -> StoreCounts { counters.counts }
 

@@ -103,10 +103,12 @@ extension HexStore {
     }
 
     /// - Parameter wantsTitles: as for `addMine`, for new links.
+    /// - Returns: the number of the change in the change log; `nil` if nothing changed.
     /// - Throws: `.notFound`, `.badRequest` if the hex is not in My Hexlist, or the result would not be a valid hex.
-    public func editMine(_ id: Int64, _ edit: MineEdit, wantsTitles: Bool = false, at now: Int64) async throws {
+    @discardableResult
+    public func editMine(_ id: Int64, _ edit: MineEdit, wantsTitles: Bool = false, at now: Int64) async throws -> Int64? {
         try await write(rows: 1 + (edit.links?.count ?? 0)) { writer in
-            try writer.change {
+            try writer.numberOfChange {
                 try writer.editMine(id, edit, at: now)
                 guard wantsTitles else { return }
                 for (position, link) in (edit.links ?? []).enumerated() where link.from == nil && link.wantsTitle {
@@ -122,9 +124,11 @@ extension HexStore {
     ///   - parent: the hex that will contain it; `nil` for the top level.
     ///   - sibling: the hex beside which it is inserted. If `parent` is given, it has to be directly inside that. `nil` for the end, at the
     ///     top level for the place before the hex with the next lower id.
+    /// - Returns: the number of the change in the change log; `nil` if nothing changed.
     /// - Throws: `.notFound`; `.badRequest` if the hex would be inside itself, or the topmost hex would exceed the bounds of a hex.
-    public func moveMine(_ id: Int64, into parent: Int64?, beside sibling: SiblingPosition? = nil, at now: Int64) async throws {
-        try await write { try $0.moveMine(id, into: parent, beside: sibling, at: now) }
+    @discardableResult
+    public func moveMine(_ id: Int64, into parent: Int64?, beside sibling: SiblingPosition? = nil, at now: Int64) async throws -> Int64? {
+        try await write { writer in try writer.numberOfChange { try writer.moveMine(id, into: parent, beside: sibling, at: now) } }
     }
 }
 
@@ -231,6 +235,17 @@ extension StoreWriter {
             guard content.fitsBounds else { throw HexlistError.tooLarge(content) }
             try changeMine(at: now) { [content, origins] in try $0.edit(id, to: content, from: old, linksFrom: origins) }
             try checkBounds(ofTop: id)
+        }
+    }
+
+    /// Makes a change of My Hexlist.
+    /// - Returns: its number in the change log; `nil` if nothing changed.
+    fileprivate func numberOfChange(_ body: () throws -> Void) throws -> Int64? {
+        try change {
+            let before = try ListRecord(on: self).changes
+            try body()
+            let after = try ListRecord(on: self).changes
+            return after > before ? after : nil
         }
     }
 

@@ -229,7 +229,7 @@ extension StoreReader {
             let (before, after) = (change.before, change.after)
             let link = after.id.kind == .hex ? nil : try first("SELECT url FROM node WHERE uuid = ?", after.id.uuid) { $0.text(0) } ?? ""
             func add(_ name: String, _ before: UTF8Text?, _ after: UTF8Text?) {
-                func text(_ text: UTF8Text?) -> String { PeerName.cut(text?.description ?? "", bytes: MyHexlistChange.valueBytes) }
+                func text(_ text: UTF8Text?) -> String { PeerName.shortened(text?.description ?? "", bytes: MyHexlistChange.valueBytes) }
                 values.append(MyHexlistChange.Value(link: link, name: name, before: text(before), after: text(after)))
             }
             for part in change.parts.sorted(by: { $0.valueName < $1.valueName }) {

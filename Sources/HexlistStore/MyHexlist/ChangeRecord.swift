@@ -10,7 +10,8 @@ enum ChangeRecord {
     case tree(ListNode.ID, container: ListNode.ID, ListVersion)
     /// Links that were added at once.
     case links(hex: ListNode.ID, ListVersion)
-    /// A change of one node. Only the values that it wrote are known.
+    /// A change of one node. Only the values that it wrote are known, and of a deletion only the hex together with which the node was
+    /// deleted.
     /// - container: the hex (or list) that contained the node before the change, or contains a new node; `nil` if it has no place.
     case node(ListChange, container: ListNode.ID?)
 }
@@ -24,7 +25,8 @@ struct ChangeRecordEncoder {
     init(replicaRows: [ReplicaNumber: Int64]) { self.replicaRows = replicaRows }
 
     fileprivate enum Kind: UInt8 { case tree = 1, links, node }
-    fileprivate enum PartKind: UInt8 { case addition = 1, deletion, restoring, place, title, register }
+    /// 2 was a deletion with a version, before the first release with a change log.
+    fileprivate enum PartKind: UInt8 { case addition = 1, restoring = 3, place, title, register, deletion }
 
     mutating func append(_ record: ChangeRecord) {
         switch record {
@@ -55,7 +57,6 @@ struct ChangeRecordEncoder {
             append(after.version)
         case .deletion:
             bytes.append(PartKind.deletion.rawValue)
-            append(after.deletion?.version)
             append(after.deletion?.with)
         case .restoring:
             bytes.append(PartKind.restoring.rawValue)
@@ -145,8 +146,8 @@ struct ChangeRecordDecoder: Sequence, IteratorProtocol {
             after.title = ListNode.Register(version: version, value: .empty)
             return .addition
         case .deletion:
-            guard let version = version(), let with = optionalNode() else { return nil }
-            after.deletion = DeletionMark(version: version, with: with.value)
+            guard let with = optionalNode() else { return nil }
+            after.deletion = DeletionMark(version: ListVersion(clock: 0, replica: ReplicaNumber(0)), with: with.value)
             return .deletion
         case .restoring:
             guard let version = version() else { return nil }

@@ -211,15 +211,18 @@ struct MyHexlistTransaction {
         try nodes.move(node(hex), to: container, key: key[0])
     }
 
-    /// Moves a hex to the top level, directly before the one with the next lower id. If the user has not moved any, the newest is the first.
+    /// Moves a hex to the top level, directly before the one with the next lower id. If the user has not moved any, the newest is first.
     mutating func moveToTop(_ id: ListNode.ID) throws {
         let row = try writer.first("SELECT hex FROM node WHERE uuid = ?", id.uuid) { $0.optionalInt64(0) } ?? nil
         let next = try row.flatMap { row in
             try writer.first(
-                "SELECT id FROM hex WHERE location = 'mine' AND location <> 'inbox' AND id < ? ORDER BY id DESC LIMIT 1", row
-            ) { $0.int64(0) }
+                """
+                SELECT uuid FROM node INDEXED BY nodeHexes WHERE kind = 1 AND hex < ? AND container = ? AND state <> 1
+                ORDER BY hex DESC LIMIT 1
+                """, row, list.id.uuid
+            ) { $0.nodeID(0) } ?? nil
         }
-        let position = try next.map { ListPosition.before(try node($0)) } ?? (row == nil ? .first : .last)
+        let position = next.map { ListPosition.before($0) } ?? (row == nil ? .first : .last)
         let key = try nodes.keys(at: position, in: list.id, isNewestFirst: true, using: &generator)
         try nodes.move(id, to: list.id, key: key[0])
     }
@@ -317,12 +320,16 @@ extension StoreWriter {
     /// - Parameters:
     ///   - now: milliseconds since 1970.
     ///   - kind: the kind of the change in the log.
+    ///   - body: must not call `changeMine`: a second transaction would not see the changes of the first, which would overwrite its own.
     /// - Returns: the value of `body`.
     @discardableResult
     func changeMine<Value>(
         at now: Int64, as kind: MyHexlistChange.Kind = .user, _ body: (inout MyHexlistTransaction) throws -> Value
     ) throws -> Value {
-        try change {
+        precondition(!isChangingMine, "A change of My Hexlist inside another one")
+        isChangingMine = true
+        defer { isChangingMine = false }
+        return try change {
             if var open = openMine {
                 openMine = nil
                 defer { openMine = open }

@@ -35,6 +35,8 @@ struct NodeInserter {
                 let first = Self.sharedParameters + row * Self.parametersOfRow
                 return "(?\(first + 1), 2, ?\(first + 2), ?\(first + 3), ?1, ?1, ?\(first + 4), ?2, ?3, ?\(first + 5), ?\(first + 6), 0, 0)"
             }
+            // With OR FAIL, SQLite needs no statement journal to undo the first rows after an error in a later one. That is not necessary,
+            // because each write request is rolled back as a whole.
             return try SQLStatement(
                 """
                 INSERT OR FAIL INTO node (uuid, kind, url, service, parent, container, orderKey, placeClock, placeBy, title, registers,

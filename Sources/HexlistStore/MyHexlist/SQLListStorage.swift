@@ -48,6 +48,8 @@ struct SQLListStorage: ListStorage {
     private let now: Int64
     /// The last number in the trash. Each deleted node gets the next one.
     private(set) var deletions: Int64
+    /// For each deleted hex that is restored without its contents, the node that stands for these in the trash.
+    private var itemsOfDetached: [ListNode.ID: ListNode.ID] = [:]
 
     init(_ list: ListRecord, on reader: StoreReader, at now: Int64 = 0) throws {
         self.list = list.id
@@ -174,7 +176,9 @@ struct SQLListStorage: ListStorage {
             INSERT INTO node (uuid, url, service, parent, orderKey, previousParent, placeClock, placeBy, title, titleClock, titleBy,
                 registers, goneClock, goneBy, goneWith, container, state, leaves, kind)
             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-            ON CONFLICT (uuid) DO UPDATE SET (url, service, parent, orderKey, previousParent, placeClock, placeBy, title, titleClock, titleBy,
+            ON CONFLICT (uuid) DO UPDATE SET trashedWith = CASE WHEN state = 1 AND excluded.goneWith IS NULL
+                    THEN CASE WHEN goneWith IS NULL THEN trashedWith ELSE ?20 END END,
+                (url, service, parent, orderKey, previousParent, placeClock, placeBy, title, titleClock, titleBy,
                 registers, goneClock, goneBy, goneWith, container, state, leaves)
                 = (excluded.url, excluded.service, excluded.parent, excluded.orderKey, excluded.previousParent, excluded.placeClock,
                 excluded.placeBy, excluded.title, excluded.titleClock, excluded.titleBy, excluded.registers, excluded.goneClock,
@@ -183,7 +187,19 @@ struct SQLListStorage: ListStorage {
             place.flatMap { $0.previousParent == $0.parent ? nil : $0.previousParent.uuid }, place?.version.clock,
             place.map { replicaRow($0.version) }, node.title?.value, titleVersion?.clock, titleVersion.map(replicaRow), registers,
             node.deletion?.version.clock, node.deletion.map { replicaRow($0.version) }, node.deletion?.with?.uuid, row.container?.uuid,
-            row.state.rawValue, row.leaves, Int(node.id.kind.rawValue))
+            row.state.rawValue, row.leaves, Int(node.id.kind.rawValue), try itemAfterDetaching(row))
+    }
+
+    /// Returns the node of the trash item of which a node becomes a part: the first one that was detached from the same deleted hex.
+    /// - Parameter row: the new values of a node.
+    /// - Returns: `nil` if the node is not being detached from a deleted hex, or is the first one.
+    private mutating func itemAfterDetaching(_ row: ListRow) throws -> UUIDBytes? {
+        guard row.state == .deleted, let deletion = row.node.deletion, deletion.with == nil else { return nil }
+        let hex = try reader.first("SELECT goneWith FROM node WHERE uuid = ?", row.node.id.uuid) { $0.nodeID(0) } ?? nil
+        guard let hex else { return nil }
+        if let item = itemsOfDetached[hex] { return item.uuid }
+        itemsOfDetached[hex] = row.node.id
+        return nil
     }
 
     mutating func update(_ id: ListNode.ID, container: ListNode.ID?, state: ListRow.State, leaves: Int) throws {
@@ -196,6 +212,13 @@ struct SQLListStorage: ListStorage {
                 trashNumber = CASE WHEN ?2 <> 0 THEN CASE WHEN state <> 0 THEN trashNumber ELSE ?7 END END
             WHERE uuid = ?6
             """, container?.uuid, state.rawValue, leaves, reader.lived, now, id.uuid, deletions)
+        if state != .deleted { try leaveTrash(id) }
+    }
+
+    /// Removes a node that is not deleted any more from an item of the trash. The other nodes of its own item become items.
+    private func leaveTrash(_ id: ListNode.ID) throws {
+        try run("UPDATE node SET trashedWith = NULL WHERE uuid = ? AND trashedWith IS NOT NULL", id.uuid)
+        try run("UPDATE node SET trashedWith = NULL WHERE trashedWith = ?", id.uuid)
     }
 
     private func replicaRow(_ version: ListVersion) -> Int64 { replicaRows[version.replica] ?? 0 }

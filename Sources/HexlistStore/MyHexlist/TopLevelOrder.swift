@@ -2,7 +2,8 @@ internal import GRDB
 internal import HexlistLists
 internal import HexlistModel
 
-/// Migration 31: the top level of My Hexlist is ordered by order key, no longer by id, newest first.
+/// Migration 31: the top level of My Hexlist is ordered by order key, no longer by id, newest first; and the contents of a deleted hex stay
+/// one item of the trash if the hex is restored without them.
 ///
 /// Existing stores keep their order. A node whose key is not in the order of the ids gets a new key and a new version, as a local change
 /// would write them: mainly hexes of the former bin, which got keys in another order. The keys are not random, so that two copies of one
@@ -11,6 +12,12 @@ struct TopLevelOrder {
     private static let schema = """
         ALTER TABLE hex ADD COLUMN orderKey BLOB;   -- node.orderKey of a hex at the top level of My Hexlist; NULL for other hexes
         CREATE INDEX hexOrder ON hex (orderKey, id) WHERE orderKey IS NOT NULL;
+        -- Of a deleted node: the node of whose item in the trash it is a part, because both were deleted together with a hex that was
+        -- restored without them; NULL if it is an item itself, or deleted together with a hex (goneWith).
+        ALTER TABLE node ADD COLUMN trashedWith BLOB;
+        CREATE INDEX nodeTrashedWith ON node (trashedWith) WHERE trashedWith IS NOT NULL;
+        DROP INDEX nodeTrash;
+        CREATE INDEX nodeTrash ON node (trashNumber) WHERE trashNumber IS NOT NULL AND goneWith IS NULL AND trashedWith IS NULL;
         """
 
     private static let keys = """

@@ -15,7 +15,8 @@ public struct TrashedItem: Sendable, Equatable {
     /// The id and subject of the hex in which it was, which may be deleted too; `nil` for the top level, or if that hex was removed for good.
     public var container: Int64?
     public var containerSubject: String?
-    /// Numbers of inner hexes and links that were deleted together with the hex, at all levels.
+    /// Numbers of inner hexes and links that were deleted together with the hex, at all levels. Of a link, numbers of further ones that were
+    /// in the same deleted hex, which was restored without them: they are one item.
     public var hexesInside: Int
     public var links: Int
     /// Milliseconds since 1970.
@@ -39,6 +40,11 @@ public struct RestoredItem: Sendable, Equatable {
     public var container: Int64?
     /// Whether the hex of a link was deleted, and is shown again with the restored links only.
     public var isHexRestored = false
+    /// The hexes around that hex which were deleted too and are shown again for the same reason, the innermost first.
+    public var around: [Int64] = []
+    /// Numbers of further hexes and links that were restored with a link, because they were one item.
+    public var otherHexes = 0
+    public var otherLinks = 0
 }
 
 extension StoreReader {
@@ -53,7 +59,8 @@ extension StoreReader {
             SELECT node.trashNumber, node.uuid, node.kind, node.hex, node.title, node.url, node.deletedAt, parent.hex, parent.uuid
             FROM node INDEXED BY nodeTrash
             LEFT JOIN node AS parent ON parent.uuid = node.parent AND parent.hex IS NOT NULL
-            WHERE node.trashNumber < ? AND node.goneWith IS NULL AND \(hexesOnly ? "node.kind = 1 AND node.hex IS NOT NULL" : "node.kind IN (1, 2)")
+            WHERE node.trashNumber < ? AND node.goneWith IS NULL AND node.trashedWith IS NULL
+                AND \(hexesOnly ? "node.kind = 1 AND node.hex IS NOT NULL" : "node.kind IN (1, 2)")
             ORDER BY node.trashNumber DESC
             """, before ?? .max, limit: limit
         ) { row in
@@ -61,13 +68,25 @@ extension StoreReader {
         } read: { row -> TrashedItem? in
             guard let id = row.nodeID(1) else { return nil }
             let isHex = id.kind == .hex
-            let inside = isHex ? try deletedTogether(with: id) : (hexes: 0, links: 0)
+            let inside = try deletedTogether(with: id)
             return TrashedItem(
                 number: row.int64(0), hex: isHex ? row.optionalInt64(3) : nil, subject: isHex ? try subject(of: id) : row.text(4),
                 url: isHex ? nil : row.text(5), container: row.optionalInt64(7), containerSubject: try row.nodeID(8).map(subject),
                 hexesInside: inside.hexes, links: inside.links, deletedAt: row.int64(6))
         }
         return Page(items: found.rows, next: found.hasMore ? found.rows.last?.number : nil)
+    }
+
+    /// The items of the trash, with the conditions of their index.
+    fileprivate static let allItems = """
+        node INDEXED BY nodeTrash WHERE trashNumber IS NOT NULL AND goneWith IS NULL AND trashedWith IS NULL
+        """
+
+    /// Returns the numbers of hexes and links that `trashPage` lists.
+    public func trashCount() throws -> (hexes: Int, links: Int) {
+        try first(
+            "SELECT coalesce(sum(kind = 1), 0), coalesce(sum(kind = 2), 0) FROM \(Self.allItems)"
+        ) { ($0.int(0), $0.int(1)) } ?? (0, 0)
     }
 
     /// Returns the number in the trash of a hex that was deleted on its own; `nil` if there is none.
@@ -97,14 +116,36 @@ extension StoreReader {
             SELECT uuid, kind FROM node WHERE uuid = ?1
             UNION
             SELECT node.uuid, node.kind FROM item CROSS JOIN node ON node.goneWith = item.uuid WHERE node.trashNumber IS NOT NULL
+            UNION
+            SELECT node.uuid, node.kind FROM item CROSS JOIN node ON node.trashedWith = item.uuid WHERE node.trashNumber IS NOT NULL
         )
         """
 
-    /// Returns the numbers of hexes and links that were deleted together with a hex and are restored with it.
-    func deletedTogether(with hex: ListNode.ID) throws -> (hexes: Int, links: Int) {
+    /// Returns the numbers of hexes and links that are restored together with a node: of a hex those that were deleted together with it, and
+    /// those of the same item (`trashedWith`).
+    func deletedTogether(with node: ListNode.ID) throws -> (hexes: Int, links: Int) {
         try first(
-            "\(Self.item) SELECT coalesce(sum(kind = 1), 0), coalesce(sum(kind = 2), 0) FROM item WHERE uuid <> ?1", hex.uuid
+            "\(Self.item) SELECT coalesce(sum(kind = 1), 0), coalesce(sum(kind = 2), 0) FROM item WHERE uuid <> ?1", node.uuid
         ) { ($0.int(0), $0.int(1)) } ?? (0, 0)
+    }
+
+    /// Returns the numbers of hexes and links that were deleted together with a hex, at all levels.
+    func deletedInside(_ hex: ListNode.ID) throws -> (hexes: Int, links: Int) {
+        try first(
+            """
+            WITH RECURSIVE inside (uuid, kind) AS (
+                SELECT uuid, kind FROM node WHERE goneWith = ?1 AND trashNumber IS NOT NULL
+                UNION
+                SELECT node.uuid, node.kind FROM inside CROSS JOIN node ON node.goneWith = inside.uuid WHERE node.trashNumber IS NOT NULL
+            )
+            SELECT coalesce(sum(kind = 1), 0), coalesce(sum(kind = 2), 0) FROM inside WHERE uuid <> ?1
+            """, hex.uuid
+        ) { ($0.int(0), $0.int(1)) } ?? (0, 0)
+    }
+
+    /// Returns the nodes of the trash that are a part of the item of another node (`trashedWith`).
+    fileprivate func trashed(with node: ListNode.ID) throws -> [ListNode.ID] {
+        try all("SELECT uuid FROM node WHERE trashedWith = ? ORDER BY trashNumber", node.uuid) { $0.nodeID(0) }.compactMap(\.self)
     }
 }
 
@@ -121,23 +162,13 @@ extension HexStore {
     /// Restores a deleted hex with its inner hexes, as `restoreMine(numbers:at:)`.
     /// - Returns: its id, which it had before.
     /// - Throws: `.notFound` if it is not in the trash; `.badRequest` if a hex would exceed its bounds.
-    public func restoreMine(_ hex: Int64, at now: Int64) async throws -> Int64 {
-        try await write { writer in
-            guard let number = try writer.trashNumber(ofHex: hex) else {
-                guard let outer = try writer.hexDeletedWith(hex) else {
-                    let isItem =
-                        try writer.first("SELECT 1 FROM node WHERE trashNumber = ? AND goneWith IS NULL", hex) { _ in true } ?? false
-                    throw HexlistError(
-                        .notFound, "Hex \(hex) is not in the trash.",
-                        hint: isItem
-                            ? "To restore item \(hex): `hexlist mine trash --restore \(hex)`."
-                            : "`hexlist mine trash` lists deleted hexes and links.")
-                }
-                throw HexlistError(
-                    .notFound, "Hex \(hex) was inside hex \(outer), and was deleted with it.",
-                    hint: "To restore hex \(outer) with everything inside: `hexlist mine restore \(outer)`.")
-            }
-            return try writer.restoreMine(numbers: [number], at: now)[0].hex
+    public func restoreMine(_ hex: Int64, at now: Int64) async throws -> Int64 { try await restoreMine(hexes: [hex], at: now)[0].hex }
+
+    /// Restores deleted hexes with their inner hexes, as `restoreMine(numbers:at:)`, by the ids that they had.
+    /// - Throws: as `restoreMine(_:at:)`. Then nothing is restored.
+    public func restoreMine(hexes: [Int64], at now: Int64) async throws -> [RestoredItem] {
+        try await write(rows: hexes.count) { writer in
+            try writer.restoreMine(numbers: hexes.map(writer.trashNumber(ofDeleted:)), at: now)
         }
     }
 
@@ -148,10 +179,7 @@ extension HexStore {
         let (count, last) = try await write { writer in
             try writer.change {
                 try writer.forgetChanges(upTo: .max)
-                let count = try writer.first(
-                    "SELECT coalesce(sum(kind = 1), 0), coalesce(sum(kind = 2), 0) FROM node INDEXED BY nodeTrash WHERE trashNumber IS NOT NULL AND goneWith IS NULL"
-                ) { (hexes: $0.int(0), links: $0.int(1)) }
-                return (count ?? (0, 0), try ListRecord(on: writer).deletions)
+                return (try writer.trashCount(), try ListRecord(on: writer).deletions)
             }
         }
         while try await write({ try $0.removeFromTrash(limit: Self.nodesPerPurge) { $0.number <= last } }).nodes > 0 {}
@@ -160,6 +188,24 @@ extension HexStore {
 
     /// The number of nodes after which a transaction that empties the trash ends.
     private static let nodesPerPurge = 2_000
+}
+
+extension StoreReader {
+    /// Returns the number in the trash of a hex.
+    /// - Throws: `.notFound` if it is not an item of the trash.
+    fileprivate func trashNumber(ofDeleted hex: Int64) throws -> Int64 {
+        if let number = try trashNumber(ofHex: hex) { return number }
+        if let outer = try hexDeletedWith(hex) {
+            throw HexlistError(
+                .notFound, "Hex \(hex) was inside hex \(outer), and was deleted with it.",
+                hint: "To restore hex \(outer) with everything inside: `hexlist mine restore \(outer)`.")
+        }
+        let isItem = try first("SELECT 1 FROM node WHERE trashNumber = ? AND goneWith IS NULL", hex) { _ in true } ?? false
+        throw HexlistError(
+            .notFound, "Hex \(hex) is not in the trash.",
+            hint: isItem
+                ? "To restore item \(hex): `hexlist mine trash --restore \(hex)`." : "`hexlist mine trash` lists deleted hexes and links.")
+    }
 }
 
 extension StoreWriter {
@@ -178,15 +224,20 @@ extension StoreWriter {
                 items.append((number, id))
             }
             let ids = items.map(\.node)
+            let others = try ids.map { try $0.kind == .link ? deletedTogether(with: $0) : (hexes: 0, links: 0) }
             let inDeletedHex = try ids.filter { try $0.kind == .link && isInDeletedHex($0, besides: Set(ids)) }
+            let around = try inDeletedHex.map { ($0, try deletedHexes(around: $0)) }
             let changed = try changeMine(at: now) { mine in
                 try mine.restore(ids)
                 return mine.changedHexes
             }
             try checkBounds(of: changed)
-            return try items.map { number, id in
+            return try zip(items, others).map { found, others in
+                let (number, id) = found
                 var item = try restored(number, id)
+                (item.otherHexes, item.otherLinks) = others
                 item.isHexRestored = inDeletedHex.contains(id)
+                item.around = try around.first { $0.0 == id }?.1.dropFirst().filter { try hex($0) != nil } ?? []
                 return item
             }
         }
@@ -205,6 +256,22 @@ extension StoreWriter {
             """, link.uuid
         ) { $0.nodeID(0) }.compactMap(\.self)
         return !hexes.isEmpty && items.isDisjoint(with: hexes)
+    }
+
+    /// Returns the deleted hexes that contain a link: its own hex first, then those around it up to one that is not deleted.
+    private func deletedHexes(around link: ListNode.ID) throws -> [Int64] {
+        try all(
+            """
+            WITH RECURSIVE hexes (uuid, level) AS (
+                SELECT parent, 0 FROM node WHERE uuid = ?
+                UNION ALL
+                SELECT node.parent, level + 1 FROM hexes JOIN node ON node.uuid = hexes.uuid
+                    WHERE node.state <> 0 AND level < \(ProtocolLimits.levels)
+            )
+            SELECT node.hex FROM hexes JOIN node ON node.uuid = hexes.uuid
+            WHERE node.kind = 1 AND node.state <> 0 AND node.hex IS NOT NULL ORDER BY level
+            """, link.uuid
+        ) { $0.int64(0) }
     }
 
     private func restored(_ number: Int64, _ id: ListNode.ID) throws -> RestoredItem {
@@ -246,7 +313,9 @@ extension StoreWriter {
     func purgeTrash(limit: Int) throws -> (hexes: Int, links: Int) {
         let old = lived &- Self.days(TrashedItem.days)
         let newest =
-            try first("SELECT max(trashNumber) FROM node INDEXED BY nodeTrash WHERE trashNumber IS NOT NULL AND goneWith IS NULL") {
+            try first(
+                "SELECT max(trashNumber) FROM \(Self.allItems)"
+            ) {
                 $0.int64(0)
             } ?? 0
         var bytes = try first("SELECT coalesce(sum(trashBytes), 0) FROM node WHERE trashNumber IS NOT NULL") { $0.int(0) } ?? 0
@@ -286,7 +355,7 @@ extension StoreWriter {
 
     private func oldestItem() throws -> WholeItem? {
         let top = try first(
-            "SELECT trashNumber, lived, uuid FROM node INDEXED BY nodeTrash WHERE trashNumber IS NOT NULL AND goneWith IS NULL AND state = 1 ORDER BY trashNumber LIMIT 1"
+            "SELECT trashNumber, lived, uuid FROM \(Self.allItems) AND state = 1 ORDER BY trashNumber LIMIT 1"
         ) { (number: $0.int64(0), lived: $0.int64(1), node: $0.bytes(2)) }
         guard let top else { return nil }
         let nodes = try all(
@@ -299,7 +368,8 @@ extension StoreWriter {
 
 extension MyHexlistTransaction {
     /// Restores deleted nodes.
-    fileprivate mutating func restore(_ ids: [ListNode.ID]) throws {
+    fileprivate mutating func restore(_ items: [ListNode.ID]) throws {
+        let ids = try items.flatMap { try [$0] + writer.trashed(with: $0) }
         for id in ids {
             try countRestoredInside(id)
             try nodes.restore(id)
@@ -310,7 +380,7 @@ extension MyHexlistTransaction {
     /// Adds the nodes that are restored together with a hex to the counts of the log.
     mutating func countRestoredInside(_ id: ListNode.ID) throws {
         guard id.kind == .hex else { return }
-        let inside = try writer.deletedTogether(with: id)
+        let inside = try writer.deletedInside(id)
         draft.hexes.restored += inside.hexes
         draft.links.restored += inside.links
     }
@@ -318,11 +388,7 @@ extension MyHexlistTransaction {
     /// Moves restored hexes to the top level if their container is deleted.
     mutating func placeRestored(_ ids: [ListNode.ID]) throws {
         try deriveTree()
-        // `moveToTop` reads the rows of hexes, which do not include those of hexes restored here.
-        let rows = try ids.filter { $0.kind == .hex }.map { id in
-            (id: id, hex: try writer.hex(ofNode: id) ?? 0)
-        }
-        for (id, _) in rows.sorted(by: { $0.hex > $1.hex }) {
+        for id in ids where id.kind == .hex {
             guard let row = try nodes.storage.row(id), row.state == .present, row.node.place?.parent != list.id else { continue }
             if let container = row.container, container != list.id, try nodes.storage.row(container)?.state == .present { continue }
             try moveToTop(id)

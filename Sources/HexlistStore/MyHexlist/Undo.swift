@@ -107,6 +107,16 @@ extension StoreWriter {
     }
 }
 
+extension ChangeRecord {
+    /// Whether its undo deletes nodes, which depends on later changes of these nodes.
+    fileprivate var undoesByDeletion: Bool {
+        switch self {
+        case .tree, .links: true
+        case .node(let change, _): !change.parts.isDisjoint(with: [.addition, .restoring])
+        }
+    }
+}
+
 extension MyHexlistTransaction {
     /// Reverts changes of the log, newest first.
     /// - Parameter numbers: ascending.
@@ -118,8 +128,10 @@ extension MyHexlistTransaction {
         for record in records.lazy.flatMap(\.records) {
             if case .node(let change, _) = record { undone.insert(change) }
         }
-        for number in try writer.changesWithoutEffect(after: numbers.first ?? .max) {
-            for case .node(let change, _) in try self.records(of: number) { undone.insert(change) }
+        if records.contains(where: { $0.records.contains(where: \.undoesByDeletion) }) {
+            for number in try writer.changesWithoutEffect(after: numbers.first ?? .max) {
+                for case .node(let change, _) in try self.records(of: number) { undone.insert(change) }
+            }
         }
 
         var result = MyHexlistUndo(
@@ -228,7 +240,7 @@ extension MyHexlistTransaction {
     ) throws -> Bool {
         let separated = try writer.all(
             """
-            SELECT node.uuid FROM mineChange CROSS JOIN node INDEXED BY nodeTrash
+            SELECT node.uuid FROM mineChange CROSS JOIN node INDEXED BY nodeTrashBytes
                 ON node.trashNumber BETWEEN mineChange.firstDeletion AND mineChange.lastDeletion AND node.goneWith IS NULL AND node.state = 1
             WHERE mineChange.number = ? ORDER BY node.trashNumber
             """, number

@@ -266,7 +266,7 @@ struct MineEditCommand: AsyncParsableCommand {
                 guard links != (hex.links ?? []).indices.map({ LinkEdit(from: $0 + 1) }) else {
                     return StandardError.note("Nothing was changed.")
                 }
-                try report(try await client.editMine(hex.id, MineEditRequest(links: links)))
+                try await report(client.editMine(hex.id, MineEditRequest(links: links)), client)
             }
         }
     }
@@ -281,19 +281,23 @@ struct MineEditCommand: AsyncParsableCommand {
                 wanted.links = try MineText.edits(
                     of: hex.linkCount, removing: remove, moving: move.isEmpty ? nil : (move[0], move[1]), adding: added)
             }
-            try report(try await client.editMine(hex.value, wanted))
+            try await report(client.editMine(hex.value, wanted), client)
         }
     }
 
-    private func report(_ hex: HexJSON) throws {
+    private func report(_ hex: HexJSON, _ client: HexlistClient) async throws {
         let output = common.output
         if output.json {
             try output.object(hex)
-        } else {
-            try output.wrapped(
-                MineText.edited(hex, hasNewTitle: description != nil, hasNewLinks: changesLinks || description == nil && color == nil))
+            return try output.flush()
         }
+        var change: MineChangeJSON?
+        if let number = hex.change {
+            change = try await client.mineLog(hex: hex.id, limit: 1, after: "\(number + 1)").items.first { $0.number == number }
+        }
+        try output.wrapped(MineText.edited(hex, change))
         try output.flush()
+        hex.noteUndo()
     }
 }
 
@@ -336,6 +340,7 @@ struct MineTagCommand: AsyncParsableCommand {
             }
             if output.json { try output.object(hex) } else { try output.wrapped(Self.report(try current(hex), target)) }
             try output.flush()
+            if !output.json { hex.noteUndo() }
         }
     }
 
@@ -450,8 +455,8 @@ struct MineRestoreCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "restore", abstract: "Bring back deleted hexes by their numbers. For links: `trash --restore`.",
         discussion: """
-            `hexlist mine trash` lists them. A hex goes back to its place, with everything inside, and has its number again; if the hex \
-            that it was in is gone, it goes to the top level. `hexlist mine trash --restore` also restores single links.
+            `hexlist mine trash` lists them. If one cannot be restored, none is. A hex goes back to its place, with everything inside, and \
+            has its number again; if the hex that it was in is gone, it goes to the top level. `hexlist mine trash --restore` also restores single links.
             """)
 
     @OptionGroup var common: CommonOptions
@@ -462,15 +467,14 @@ struct MineRestoreCommand: AsyncParsableCommand {
     func run() async throws {
         let output = common.output
         try await common.withClient { client in
-            for id in hexes {
-                let hex = try await client.restoreMine(id.value)
+            for item in try await client.restoreMine(hexes: hexes.map(\.value)).restored {
                 if output.json {
-                    try output.object(hex)
+                    try output.object(try await client.hex(item.hex))
                 } else {
-                    try output.wrapped("Hex \(hex.id) is back, \(hex.parent.map { "in hex \($0)" } ?? "at the top level").")
+                    try output.wrapped(MineHistoryText.restored(item))
                 }
-                try output.flush()
             }
+            try output.flush()
         }
     }
 }
@@ -542,5 +546,13 @@ extension CommonOptions {
         let hex = try await withClient(body)
         if output.json { try output.object(hex) } else { try output.wrapped(text(hex)) }
         try output.flush()
+        if !output.json { hex.noteUndo() }
+    }
+}
+
+extension HexJSON {
+    /// Prints the command that undoes the change of which this is the reply.
+    fileprivate func noteUndo() {
+        if let change { UndoHint.note(["mine", "undo", "\(change)"]) }
     }
 }

@@ -123,9 +123,9 @@ struct MineTrashCommand: AsyncParsableCommand {
             } cells: { item in
                 [
                     Table.Cell(String(item.number)), Table.Cell(HumanText.moment(item.deletedAt), .faint),
-                    Table.Cell(item.url == nil ? item.hex.map { "hex \($0)" } ?? "hex" : "link"),
+                    Table.Cell(MineHistoryText.kind(item)),
                     MineHistoryText.cell(hex: item.parent),
-                    item.url == nil ? Table.Cell(count: item.links) : Table.Cell("–"),
+                    item.url == nil ? Table.Cell(count: item.links) : item.links > 0 ? Table.Cell(count: item.links + 1) : Table.Cell("–"),
                     Table.Cell(MineHistoryText.title(item), minimum: 16),
                 ]
             }
@@ -149,19 +149,24 @@ struct MineTrashCommand: AsyncParsableCommand {
 enum MineHistoryText {
     /// Returns what a change did, such as `deleted 1 hex and 18 links`.
     static func change(_ change: MineChangeJSON) -> String {
-        let text = changes(change.hexes, change.links)
+        let text = changes(change.hexes, change.links, change.values)
         let done = change.undo ? "undo, which \(text)" : text
         // At the beginning, because the end of the text is cut on a narrow terminal.
         return change.undoneBy == nil ? done : "undone: \(done)"
     }
 
-    /// Returns the parts of a change, such as `added 2 links, moved 1 link`.
-    static func changes(_ hexes: MineChangeCounts?, _ links: MineChangeCounts?) -> String {
+    /// Returns the parts of a change, such as `added 2 links, renamed 1 hex`.
+    /// - Parameter values: the first values that changed.
+    static func changes(_ hexes: MineChangeCounts?, _ links: MineChangeCounts?, _ values: [MineChangedValue] = []) -> String {
         let (hexes, links) = (hexes ?? MineChangeCounts(), links ?? MineChangeCounts())
-        let parts = [
-            ("added", hexes.added, links.added), ("deleted", hexes.deleted, links.deleted), ("restored", hexes.restored, links.restored),
-            ("moved", hexes.moved, links.moved), ("changed", hexes.changed, links.changed),
-        ]
+        let (hexVerb, linkVerb) = (verb(values, isLink: false), verb(values, isLink: true))
+        let parts =
+            [
+                ("added", hexes.added, links.added), ("deleted", hexes.deleted, links.deleted),
+                ("restored", hexes.restored, links.restored), ("moved", hexes.moved, links.moved),
+            ]
+            + (hexVerb.utf8.elementsEqual(linkVerb.utf8)
+                ? [(hexVerb, hexes.changed, links.changed)] : [(hexVerb, hexes.changed, 0), (linkVerb, 0, links.changed)])
         return parts.filter { $0.1 + $0.2 > 0 }.map { verb, hexes, links in
             let counts = [
                 hexes > 0 ? HumanText.count(hexes, "hex", "hexes") : nil, links > 0 ? HumanText.count(links, "link", "links") : nil,
@@ -170,20 +175,35 @@ enum MineHistoryText {
         }.joined(separator: ", ")
     }
 
+    /// Maximum number of values of a change that the local API lists. If there are as many, there may be more.
+    private static let listedValues = 10
+
+    /// Returns the verb for hexes or links whose values changed, such as `renamed` or `coloured and tagged`; `changed` if it is not known.
+    static func verb(_ values: [MineChangedValue], isLink: Bool) -> String {
+        let values = values.count < listedValues ? values.filter { ($0.link != nil) == isLink } : []
+        func has(_ isWanted: (MineChangedValue) -> Bool) -> Bool { values.contains(where: isWanted) }
+        func isNamed(_ name: String) -> (MineChangedValue) -> Bool { { $0.name.utf8.elementsEqual(name.utf8) } }
+        func isTag(_ value: MineChangedValue) -> Bool { value.name.utf8.starts(with: "tag ".utf8) }
+        let verbs = [
+            has(isNamed("title")) ? "renamed" : nil, has(isNamed("color")) ? "coloured" : nil,
+            has { isTag($0) && !$0.after.isEmpty } ? "tagged" : has(isTag) ? "untagged" : nil, has(isNamed("note")) ? "noted" : nil,
+            has(isNamed("other")) ? "changed" : nil,
+        ].compactMap(\.self)
+        guard let last = verbs.last else { return "changed" }
+        return verbs.count == 1 ? last : "\(verbs.dropLast().joined(separator: ", ")) and \(last)"
+    }
+
     /// Returns the subject of the first changed hex, and the number of the others.
     static func subject(_ change: MineChangeJSON) -> String {
         let subject = HexSubject.isBlank(change.subject) ? "(no description)" : change.subject
         return change.others == 0 ? subject : "\(subject), and \(HumanText.count(change.others, "other", "others"))"
     }
 
-    /// Returns the values before a change, such as `title: Reading; note: later`.
+    /// Returns the values before a change, such as `title: Reading; https://a.example note: later; deleted: https://b.example`.
     static func before(_ change: MineChangeJSON) -> String {
         change.values.map { value in
-            func isNamed(_ name: String) -> Bool { value.name.utf8.elementsEqual(name.utf8) }
-            if isNamed("deleted") { return value.link ?? "" }
-            let before = value.before.isEmpty ? "(none)" : value.before
-            if isNamed("title") { return value.link.map { "\($0): \(before)" } ?? before }
-            return "\(value.link.map { "\($0) " } ?? "")\(value.name) \(before)"
+            if value.name.utf8.elementsEqual("deleted".utf8) { return "deleted: \(value.link ?? "")" }
+            return "\(value.link.map { "\($0) " } ?? "")\(value.name): \(value.before.isEmpty ? "(none)" : value.before)"
         }.joined(separator: "; ")
     }
 
@@ -216,14 +236,30 @@ enum MineHistoryText {
         guard let link = item.link else {
             return "Hex \(item.hex) is back, \(item.parent.map { "in hex \($0)" } ?? "at the top level")."
         }
-        let text = "The link is back, as link \(link) of hex \(item.hex)."
-        return item.hexRestored ? "\(text) Hex \(item.hex) was deleted too: it is shown again, with the restored links only." : text
+        let others = [
+            item.otherHexes > 0 ? HumanText.count(item.otherHexes, "hex", "hexes") : nil,
+            item.otherLinks > 0 ? HumanText.count(item.otherLinks, "more link", "more links") : nil,
+        ].compactMap(\.self)
+        let with = others.isEmpty ? "" : ", with \(others.joined(separator: " and "))"
+        let text = "The link is back, as link \(link) of hex \(item.hex)\(with)."
+        guard item.hexRestored else { return text }
+        guard !item.around.isEmpty else {
+            return "\(text) Hex \(item.hex) was deleted too: it is shown again, with the restored links only."
+        }
+        let around = (item.around.count == 1 ? "hex " : "hexes ") + item.around.map(String.init).joined(separator: " and ")
+        return "\(text) Hex \(item.hex) and \(around) around it were deleted too: they are shown again, with the restored links only."
     }
 
     /// Returns the cell with the number of a hex. On a very narrow terminal the header is put before the number, as before a count.
     static func cell(hex: Int64?) -> Table.Cell {
         guard let hex else { return Table.Cell("–") }
         return Table.Cell(count: Int(hex))
+    }
+
+    /// Returns the kind of an item: a hex with its number, a link, or links that are one item.
+    static func kind(_ item: TrashedItemJSON) -> String {
+        guard item.url != nil else { return item.hex.map { "hex \($0)" } ?? "hex" }
+        return item.links + item.hexesInside > 0 ? "links" : "link"
     }
 
     /// Returns the description of an item; for a link, also its URL.
@@ -235,7 +271,7 @@ enum MineHistoryText {
     /// Removes everything from the trash, and prints how much that was.
     /// - Parameter line: the command that does it without a question; `nil` if it is not asked.
     static func emptyTrash(_ client: HexlistClient, _ output: Output, line: String?) async throws {
-        if let line { try emptying(line).ask() }
+        if let line { try emptying(try await client.trashCount(), line).ask() }
         let changed = try await client.emptyTrash()
         if output.json { try output.object(changed) } else { try output.wrapped(emptied(changed.changed)) }
         try output.flush()
@@ -249,9 +285,20 @@ enum MineHistoryText {
     }
 
     /// Returns the question before the trash is emptied.
-    static func emptying(_ line: String) -> Confirmation {
-        Confirmation(
-            deed: "removes all deleted hexes and links for good, and clears the change log",
-            question: "Remove all deleted hexes and links, and clear the change log? This cannot be undone.", line: line)
+    /// - Parameter count: the number of items in the trash, and of the links among them.
+    static func emptying(_ count: ChangeCountJSON, _ line: String) -> Confirmation {
+        let hexes = count.changed - count.links
+        let parts = [
+            hexes > 0 ? "\(HumanText.count(hexes, "hex", "hexes")) with everything inside" : nil,
+            count.links > 0 ? HumanText.count(count.links, "link", "links") : nil,
+        ].compactMap(\.self)
+        guard !parts.isEmpty else {
+            return Confirmation(
+                deed: "clears the change log", question: "The trash is empty. Clear the change log? This cannot be undone.", line: line)
+        }
+        let items = parts.joined(separator: " and ")
+        return Confirmation(
+            deed: "removes \(items) from the trash for good, and clears the change log",
+            question: "Remove \(items) from the trash for good, and clear the change log? This cannot be undone.", line: line)
     }
 }

@@ -87,6 +87,13 @@ enum StandardError {
     /// Cleans a text and writes it as one line.
     static func note(_ text: String) { write(TerminalText.clean(text) + "\n") }
 
+    /// Cleans a text and writes it in lines that are as long as the terminal is wide.
+    static func wrapped(_ text: String) {
+        let text = TerminalText.clean(text)
+        guard let width = Terminal(descriptor: STDERR_FILENO).width else { return note(text) }
+        for line in TextWidth.lines(text, columns: max(20, width)) { note(line) }
+    }
+
     /// Writes a text unchanged.
     /// - Parameter text: must be cleaned if it contains text of peers.
     static func write(_ text: String) {

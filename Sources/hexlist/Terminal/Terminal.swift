@@ -65,7 +65,7 @@ struct Terminal {
     /// Asks a question on standard error and reads one line. Only an explicit yes counts as consent.
     /// - Throws: `SilentExit` for any other answer.
     static func confirm(_ question: String) throws(SilentExit) {
-        StandardError.note(question)
+        StandardError.wrapped(question)
         guard let answer = readLine(), isYes(answer) else {
             StandardError.note("Nothing was changed.")
             throw SilentExit(status: .failed)
