@@ -24,9 +24,10 @@ extension ListTransaction {
     /// this title. Links in the same hex become one if they have the same URL. All other nodes keep their ids and versions, so that several
     /// machines that join the same collections have the same result.
     /// - Parameter other: the rows of the other collection, with their derived values.
-    /// - Returns: the number of nodes that were added or changed.
+    /// - Returns: the number of nodes that were added or changed, and for each node of the other collection that was not added the node
+    ///   that stands for it.
     @discardableResult
-    public mutating func join<Other: ListStorage>(_ other: Other) throws -> Int {
+    public mutating func join<Other: ListStorage>(_ other: Other) throws -> (count: Int, counterparts: [ListNode.ID: ListNode.ID]) {
         let counterparts = try counterparts(of: other)
         func mapped(_ id: ListNode.ID) -> ListNode.ID { counterparts[id] ?? id }
         var count = 0
@@ -40,7 +41,7 @@ extension ListTransaction {
             if let deletion = node.deletion { node.deletion = DeletionMark(version: deletion.version, with: deletion.with.map(mapped)) }
             if try merge(node) { count += 1 }
         }
-        return count
+        return (count, counterparts)
     }
 
     /// Finds the nodes of this list that stand for nodes of another collection, including the root.

@@ -45,7 +45,7 @@ import Testing
             " News")
         let before = first.storage.rows
         try first.change(at: 2_000_000) { list, _ in
-            let count = try list.join(second.storage)
+            let count = try list.join(second.storage).count
             #expect(count == 9)
         }
         #expect(
@@ -79,7 +79,7 @@ import Testing
         // A second join of the same collections changes nothing.
         let digest = first.digest
         try first.change(at: 3_000_000) { list, _ in
-            let count = try list.join(second.storage)
+            let count = try list.join(second.storage).count
             #expect(count == 0)
         }
         #expect(first.digest == digest)
