@@ -98,29 +98,36 @@ struct SQLListStorage: ListStorage {
     // MARK: - Reading
 
     func row(_ id: ListNode.ID) throws -> ListRow? {
-        try reader.first("SELECT \(Self.columns) FROM \(table) WHERE uuid = ?", id.uuid, read: decode) ?? nil
+        try reader.first("SELECT \(Self.columns) FROM \(table.rawValue) WHERE uuid = ?", id.uuid, read: decode) ?? nil
     }
 
     func hexes() throws -> [ListRow] {
-        try reader.all("SELECT \(Self.columns) FROM \(table) WHERE kind = 1", read: decode).compactMap(\.self)
+        try reader.all("SELECT \(Self.columns) FROM \(table.rawValue) WHERE kind = 1", read: decode).compactMap(\.self)
     }
 
-    func nodes() throws -> [ListNode] { try reader.all("SELECT \(Self.columns) FROM \(table)", read: decode).compactMap { $0?.node } }
+    func forEachNode(_ body: (ListNode) throws -> Void) throws {
+        let statement = try SQLStatement("SELECT \(Self.columns) FROM \(table.rawValue)", on: reader.db)
+        defer { statement.reset() }
+        try statement.bind([])
+        while try statement.step() {
+            if let node = decode(statement)?.node { try body(node) }
+        }
+    }
 
     func leaves(waitingFor hex: ListNode.ID) throws -> [ListNode.ID] {
-        try reader.all("SELECT uuid FROM \(table) WHERE parent = ? AND container IS NULL AND kind <> 1", hex.uuid) { $0.nodeID(0) }
+        try reader.all("SELECT uuid FROM \(table.rawValue) WHERE parent = ? AND container IS NULL AND kind <> 1", hex.uuid) { $0.nodeID(0) }
             .compactMap(\.self)
     }
 
     func nodes(deletedWith hex: ListNode.ID) throws -> [ListNode.ID] {
-        try reader.all("SELECT uuid FROM \(table) WHERE goneWith = ?", hex.uuid) { $0.nodeID(0) }.compactMap(\.self)
+        try reader.all("SELECT uuid FROM \(table.rawValue) WHERE goneWith = ?", hex.uuid) { $0.nodeID(0) }.compactMap(\.self)
     }
 
     func contents(of hex: ListNode.ID) throws -> [ListRow] {
         let rows = try reader.all(
-            "SELECT \(Self.columns) FROM \(table) WHERE container = ? AND state <> 1 ORDER BY orderKey, uuid", hex.uuid, read: decode)
+            "SELECT \(Self.columns) FROM \(table.rawValue) WHERE container = ? AND state <> 1 ORDER BY orderKey, uuid", hex.uuid, read: decode)
         guard hex == list, try hasStrays() else { return rows.compactMap(\.self) }
-        let strays = try reader.all("SELECT \(Self.columns) FROM \(table) WHERE container IS NULL AND state <> 1", read: decode)
+        let strays = try reader.all("SELECT \(Self.columns) FROM \(table.rawValue) WHERE container IS NULL AND state <> 1", read: decode)
         return (rows + strays).compactMap(\.self).sorted { left, right in
             let (first, second) = (left.node.place?.key.bytes ?? [], right.node.place?.key.bytes ?? [])
             return first == second ? left.node.id < right.node.id : first.lexicographicallyPrecedes(second)
@@ -144,7 +151,7 @@ struct SQLListStorage: ListStorage {
             let index = position.index(in: rows)
             return (index > 0 ? rows[index - 1] : nil, index < rows.count ? rows[index] : nil)
         }
-        let shown = "SELECT \(Self.columns) FROM \(table) WHERE container = ?1 AND state <> 1"
+        let shown = "SELECT \(Self.columns) FROM \(table.rawValue) WHERE container = ?1 AND state <> 1"
         let (ascending, descending) = ("ORDER BY orderKey, uuid LIMIT 1", "ORDER BY orderKey DESC, uuid DESC LIMIT 1")
         func first(_ sql: String, _ values: any SQLValue...) throws -> ListRow? {
             let statement = try SQLStatement(sql, on: reader.db)
@@ -166,7 +173,7 @@ struct SQLListStorage: ListStorage {
 
     /// Whether there are links whose hex is unknown. They are shown in the root.
     private func hasStrays() throws -> Bool {
-        try reader.first("SELECT 1 FROM \(table) WHERE container IS NULL AND state <> 1 LIMIT 1") { _ in true } ?? false
+        try reader.first("SELECT 1 FROM \(table.rawValue) WHERE container IS NULL AND state <> 1 LIMIT 1") { _ in true } ?? false
     }
 
     static let columns = """
@@ -214,7 +221,7 @@ struct SQLListStorage: ListStorage {
             node.registers.lazy.map { [self] in (name: $0, clock: $1.version.clock, replica: replicaRow($1.version), value: $1.value) })
         try run(
             """
-            INSERT INTO \(table) (uuid, url, service, parent, orderKey, previousParent, placeClock, placeBy, title, titleClock, titleBy,
+            INSERT INTO \(table.rawValue) (uuid, url, service, parent, orderKey, previousParent, placeClock, placeBy, title, titleClock, titleBy,
                 registers, goneClock, goneBy, goneWith, container, state, leaves, kind, seq, via,
                 deletedAt, lived)
             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
@@ -249,7 +256,7 @@ struct SQLListStorage: ListStorage {
     /// - Returns: `nil` if the node is not being detached from a deleted hex, or is the first one.
     private mutating func itemAfterDetaching(_ row: ListRow) throws -> UUIDBytes? {
         guard row.state == .deleted, let deletion = row.node.deletion, deletion.with == nil else { return nil }
-        let hex = try reader.first("SELECT goneWith FROM \(table) WHERE uuid = ?", row.node.id.uuid) { $0.nodeID(0) } ?? nil
+        let hex = try reader.first("SELECT goneWith FROM \(table.rawValue) WHERE uuid = ?", row.node.id.uuid) { $0.nodeID(0) } ?? nil
         guard let hex else { return nil }
         if let item = itemsOfDetached[hex] { return item.uuid }
         itemsOfDetached[hex] = row.node.id
@@ -265,7 +272,7 @@ struct SQLListStorage: ListStorage {
         }
         try run(
             """
-            UPDATE \(table) SET container = ?1, state = ?2, leaves = ?3, \(atDeletion("deletedAt", "?5")), \(atDeletion("lived", "?4")),
+            UPDATE \(table.rawValue) SET container = ?1, state = ?2, leaves = ?3, \(atDeletion("deletedAt", "?5")), \(atDeletion("lived", "?4")),
                 \(atDeletion("trashNumber", "?7"))
             WHERE uuid = ?6
             """, container?.uuid, state.rawValue, leaves, reader.lived, now, id.uuid, deletions, !retained.contains(id))
@@ -274,8 +281,8 @@ struct SQLListStorage: ListStorage {
 
     /// Removes a node that is not deleted any more from an item of the trash. The other nodes of its own item become items.
     private func leaveTrash(_ id: ListNode.ID) throws {
-        try run("UPDATE \(table) SET trashedWith = NULL WHERE uuid = ? AND trashedWith IS NOT NULL", id.uuid)
-        try run("UPDATE \(table) SET trashedWith = NULL WHERE trashedWith = ?", id.uuid)
+        try run("UPDATE \(table.rawValue) SET trashedWith = NULL WHERE uuid = ? AND trashedWith IS NOT NULL", id.uuid)
+        try run("UPDATE \(table.rawValue) SET trashedWith = NULL WHERE trashedWith = ?", id.uuid)
     }
 
     // MARK: - Numbers
@@ -284,7 +291,7 @@ struct SQLListStorage: ListStorage {
     func changed(
         after number: Int64, limit: Int = .max, _ body: (_ node: ListNode, _ number: Int64, _ source: Int64?) throws -> Bool
     ) throws {
-        let statement = try SQLStatement("SELECT \(Self.columns), seq, via FROM \(table) WHERE seq > ? ORDER BY seq LIMIT ?", on: reader.db)
+        let statement = try SQLStatement("SELECT \(Self.columns), seq, via FROM \(table.rawValue) WHERE seq > ? ORDER BY seq LIMIT ?", on: reader.db)
         defer { statement.reset() }
         try statement.bind([number, limit])
         while try statement.step() {
