@@ -30,11 +30,9 @@ final class TestStore {
     let path: String
     let store: HexStore
 
-    /// - Parameter image: the file of a store to copy; `nil` for an empty store.
-    init(copyOf image: String? = nil) throws {
+    init() throws {
         folder = try TestStore.makeFolder()
         path = folder + "/hexlist.sqlite"
-        if let image { try FileManager.default.copyItem(atPath: image, toPath: path) }
         store = try HexStore(path: path)
     }
 
