@@ -12,8 +12,10 @@ import Testing
     func full() async throws {
         let broker = try await FloodingBroker.start()
         let owner = try await broker.loop.submit { try FullOwner(of: broker) }.get()
-        // The broker can send no more when the buffers of both sockets are full.
-        try await eventually { try await broker.loop.submit { broker.isBlocked || broker.sent == FloodingBroker.messages }.get() }
+        // The broker can send no more when the buffers of both sockets are full. It may be blocked before the owner has read its SUBACK.
+        try await eventually {
+            try await broker.loop.submit { owner.isFull && (broker.isBlocked || broker.sent == FloodingBroker.messages) }.get()
+        }
         let sent = try await broker.loop.submit { broker.sent }.get()
         #expect(sent > 0 && sent < FloodingBroker.messages)
         #expect(try await broker.loop.submit { owner.received }.get().isEmpty, "the owner is full since the login")
@@ -71,13 +73,16 @@ private final class SilentBroker: @unchecked Sendable {
 private final class FullOwner: @unchecked Sendable {
     private(set) var connection: MQTTConnection?
     private(set) var received: [UInt16] = []
+    private(set) var isFull = false
 
     init(of broker: FloodingBroker) throws {
         let address = try #require(MQTTAddress("mqtt://127.0.0.1:\(broker.port)"))
         let session = MQTTSession(login: MQTTConnect(clientID: "c"), topic: "own", now: .now)
         connection = MQTTConnection(to: address, tls: nil, session: session, on: broker.loop) { [unowned self] event in
             switch event {
-            case .ready: connection?.setFull(true)
+            case .ready:
+                connection?.setFull(true)
+                isFull = true
             case .received(let id, _, _): received.append(id ?? 0)
             case .ended: connection = nil
             default: break
