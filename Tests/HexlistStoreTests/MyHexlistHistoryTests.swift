@@ -481,7 +481,7 @@ import Testing
         #expect(try await store.emptyTrash() == (0, 1))
         #expect(try text(second) == "a (4)" && trash().isEmpty)
         #expect(try test.read { try $0.first("SELECT count(*) FROM node WHERE state = 1") { $0.int(0) } } == 0)
-        // The hex can be deleted again, and is restored with what it had then.
+        // The hex can be deleted again. Its restored content is that at the second deletion.
         let third = try await restoredForALink()
         _ = try await store.change([third.hex], .delete, at: start)
         #expect(try trash().count == 2)

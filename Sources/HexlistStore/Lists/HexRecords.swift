@@ -92,7 +92,8 @@ public struct Page<Item: Sendable>: Sendable {
 
 /// The position of a hex, or of a link, in a list of hexes or of their links. A page begins after it.
 ///
-/// My Hexlist is ordered by order key, so the cursor has the key too: it stays where it was if the hex is moved or deleted between two pages.
+/// My Hexlist is ordered by order key, so the cursor has the key too: the position is the same if the hex is moved or deleted between two
+/// pages.
 public struct HexCursor: Sendable, Equatable, ExpressibleByIntegerLiteral {
     /// Of a hex the number by which its list is ordered: in the inbox its inbox number, elsewhere its id. Of a link `ListedLink.number`.
     public var number: Int64
@@ -114,8 +115,7 @@ extension HexCursor: LosslessStringConvertible {
 
     public var description: String {
         guard let orderKey else { return "\(number)" }
-        let digits = Array("0123456789abcdef".utf8)
-        return "\(number)-" + String(decoding: orderKey.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
+        return "\(number)-\(Hexadecimal.encode(orderKey).lowercased())"
     }
 
     public init?(_ text: String) {
@@ -123,22 +123,10 @@ extension HexCursor: LosslessStringConvertible {
         guard let number = Int64(String(parts[0]) ?? ""), number >= 0 else { return nil }
         self.init(number: number)
         guard parts.count == 2 else { return }
-        let digits = parts[1].map { UInt8(hexDigit: $0) }
-        guard !digits.isEmpty, digits.count.isMultiple(of: 2), digits.count <= 2 * Self.maximumKeyBytes, !digits.contains(nil) else {
-            return nil
-        }
-        orderKey = stride(from: 0, to: digits.count, by: 2).map { (digits[$0] ?? 0) << 4 | (digits[$0 + 1] ?? 0) }
-    }
-}
-
-extension UInt8 {
-    /// The value of a digit `0` to `9` or `a` to `f`.
-    fileprivate init?(hexDigit: UInt8) {
-        switch hexDigit {
-        case UInt8(ascii: "0")...UInt8(ascii: "9"): self = hexDigit - UInt8(ascii: "0")
-        case UInt8(ascii: "a")...UInt8(ascii: "f"): self = hexDigit - UInt8(ascii: "a") + 10
-        default: return nil
-        }
+        guard let key = Hexadecimal.decode(Substring(parts[1])), (1...Self.maximumKeyBytes).contains(key.count),
+            !parts[1].contains(where: { (UInt8(ascii: "A")...UInt8(ascii: "F")).contains($0) })
+        else { return nil }
+        orderKey = key
     }
 }
 

@@ -110,36 +110,27 @@ extension StoreReader {
         ) { $0.optionalInt64(0) } ?? nil
     }
 
-    /// The table `item`: the node ?1 of the trash, and the nodes that were deleted together with it, at all levels.
-    fileprivate static let item = """
+    /// The table `item`: the node ?1, and the nodes that were deleted together with it, at all levels.
+    /// - Parameter isWhole: whether to add the other nodes of its item (`trashedWith`).
+    fileprivate static func item(isWhole: Bool = true) -> String {
+        """
         WITH RECURSIVE item (uuid, kind) AS (
             SELECT uuid, kind FROM node WHERE uuid = ?1
             UNION
             SELECT node.uuid, node.kind FROM item CROSS JOIN node ON node.goneWith = item.uuid WHERE node.trashNumber IS NOT NULL
-            UNION
-            SELECT node.uuid, node.kind FROM item CROSS JOIN node ON node.trashedWith = item.uuid WHERE node.trashNumber IS NOT NULL
+            \(isWhole
+                ? "UNION SELECT node.uuid, node.kind FROM item CROSS JOIN node ON node.trashedWith = item.uuid WHERE node.trashNumber IS NOT NULL"
+                : "")
         )
         """
-
-    /// Returns the numbers of hexes and links that are restored together with a node: of a hex those that were deleted together with it, and
-    /// those of the same item (`trashedWith`).
-    func deletedTogether(with node: ListNode.ID) throws -> (hexes: Int, links: Int) {
-        try first(
-            "\(Self.item) SELECT coalesce(sum(kind = 1), 0), coalesce(sum(kind = 2), 0) FROM item WHERE uuid <> ?1", node.uuid
-        ) { ($0.int(0), $0.int(1)) } ?? (0, 0)
     }
 
-    /// Returns the numbers of hexes and links that were deleted together with a hex, at all levels.
-    func deletedInside(_ hex: ListNode.ID) throws -> (hexes: Int, links: Int) {
+    /// Returns the numbers of hexes and links that were deleted together with a node, at all levels, without the node.
+    /// - Parameter isWhole: whether to add those of the same item (`trashedWith`), which are restored together with it.
+    func deletedTogether(with node: ListNode.ID, isWhole: Bool = true) throws -> (hexes: Int, links: Int) {
         try first(
-            """
-            WITH RECURSIVE inside (uuid, kind) AS (
-                SELECT uuid, kind FROM node WHERE goneWith = ?1 AND trashNumber IS NOT NULL
-                UNION
-                SELECT node.uuid, node.kind FROM inside CROSS JOIN node ON node.goneWith = inside.uuid WHERE node.trashNumber IS NOT NULL
-            )
-            SELECT coalesce(sum(kind = 1), 0), coalesce(sum(kind = 2), 0) FROM inside WHERE uuid <> ?1
-            """, hex.uuid
+            "\(Self.item(isWhole: isWhole)) SELECT coalesce(sum(kind = 1), 0), coalesce(sum(kind = 2), 0) FROM item WHERE uuid <> ?1",
+            node.uuid
         ) { ($0.int(0), $0.int(1)) } ?? (0, 0)
     }
 
@@ -312,12 +303,7 @@ extension StoreWriter {
     /// - Parameter limit: the number of nodes after which no further item is removed.
     func purgeTrash(limit: Int) throws -> (hexes: Int, links: Int) {
         let old = lived &- Self.days(TrashedItem.days)
-        let newest =
-            try first(
-                "SELECT max(trashNumber) FROM \(Self.allItems)"
-            ) {
-                $0.int64(0)
-            } ?? 0
+        let newest = try first("SELECT max(trashNumber) FROM \(Self.allItems)") { $0.int64(0) } ?? 0
         var bytes = try first("SELECT coalesce(sum(trashBytes), 0) FROM node WHERE trashNumber IS NOT NULL") { $0.int(0) } ?? 0
         let removed = try removeFromTrash(limit: limit) { item in
             defer { bytes -= item.bytes }
@@ -359,7 +345,7 @@ extension StoreWriter {
         ) { (number: $0.int64(0), lived: $0.int64(1), node: $0.bytes(2)) }
         guard let top else { return nil }
         let nodes = try all(
-            "\(Self.item) SELECT node.uuid, node.trashBytes FROM item CROSS JOIN node ON node.uuid = item.uuid", top.node
+            "\(Self.item()) SELECT node.uuid, node.trashBytes FROM item CROSS JOIN node ON node.uuid = item.uuid", top.node
         ) { (id: $0.nodeID(0), bytes: $0.int(1)) }
         return WholeItem(
             number: top.number, lived: top.lived, nodes: nodes.compactMap(\.id), bytes: nodes.reduce(0) { $0 + $1.bytes })
@@ -380,7 +366,7 @@ extension MyHexlistTransaction {
     /// Adds the nodes that are restored together with a hex to the counts of the log.
     mutating func countRestoredInside(_ id: ListNode.ID) throws {
         guard id.kind == .hex else { return }
-        let inside = try writer.deletedInside(id)
+        let inside = try writer.deletedTogether(with: id, isWhole: false)
         draft.hexes.restored += inside.hexes
         draft.links.restored += inside.links
     }
