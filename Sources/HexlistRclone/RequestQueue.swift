@@ -65,6 +65,8 @@ struct RequestQueue: Sendable {
     private struct Entry: Sendable {
         let key: SuspendedRequestKey
         var failures = 0
+        /// Whether its ID is in `waiting`.
+        var isWaiting = true
     }
 
     private var entries: [RequestID: Entry] = [:]
@@ -113,7 +115,8 @@ struct RequestQueue: Sendable {
     /// Ends the delay before a retry of a request.
     /// - Returns: the requests to start now.
     mutating func ready(_ id: RequestID) -> [RequestID] {
-        guard entries[id] != nil, !running.contains(id), !waiting.contains(id) else { return [] }
+        guard !running.contains(id), entries[id]?.isWaiting == false else { return [] }
+        entries[id]?.isWaiting = true
         waiting.append(id)
         return startWaiting()
     }
@@ -121,14 +124,16 @@ struct RequestQueue: Sendable {
     /// Removes a request in any state.
     /// - Returns: the requests to start now.
     mutating func cancel(_ id: RequestID) -> [RequestID] {
-        guard entries.removeValue(forKey: id) != nil else { return [] }
-        if running.remove(id) == nil { waiting.removeAll { $0 == id } }
+        guard let entry = entries.removeValue(forKey: id) else { return [] }
+        running.remove(id)
+        if entry.isWaiting { waiting.removeAll { $0 == id } }
         return startWaiting()
     }
 
     private mutating func startWaiting() -> [RequestID] {
         var begin: [RequestID] = []
         while running.count < Self.slotCount, let id = waiting.popFirst() {
+            entries[id]?.isWaiting = false
             running.insert(id)
             begin.append(id)
         }
