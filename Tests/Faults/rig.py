@@ -65,7 +65,8 @@ def main(run, description, rounds=None, hexes=None, needs=(), options=()):
     for names, keywords in options:
         parser.add_argument(*names, **keywords)
     options = parser.parse_args()
-    enter_mount_namespace()
+    if needs or not options.check:  # otherwise nothing is mounted
+        enter_mount_namespace()
     os.environ["PATH"] = PATH
     sys.stdout.reconfigure(line_buffering=True)
     folder = tempfile.mkdtemp(prefix="hexlist-fault-")

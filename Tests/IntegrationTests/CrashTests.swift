@@ -77,12 +77,23 @@ struct CrashTests {
     }
 }
 
-extension Trait where Self == ConditionTrait {
-    /// Runs the test if this machine can run that program of Tests/Faults. Otherwise the output has the reason.
-    static func ifRuns(_ rig: String, _ arguments: String...) -> Self {
-        .enabled(if: Rig.obstacle(rig, arguments) == nil, "\(Rig.obstacle(rig, arguments) ?? "")")
-    }
+/// Runs the test if this machine can run that program of Tests/Faults. Otherwise the output has the reason. The program is asked when the test
+/// is prepared, so that a run of other tests asks none.
+struct RigTrait: TestTrait, SuiteTrait {
+    let rig: String
+    let arguments: [String]
 
+    func prepare(for test: Test) async throws {
+        let obstacle = Rig.obstacle(rig, arguments)
+        try await ConditionTrait.enabled(if: obstacle == nil, "\(obstacle ?? "")").prepare(for: test)
+    }
+}
+
+extension Trait where Self == RigTrait {
+    static func ifRuns(_ rig: String, _ arguments: String...) -> Self { Self(rig: rig, arguments: arguments) }
+}
+
+extension Trait where Self == ConditionTrait {
     /// Runs the suite if its programs are built.
     static var ifBuilt: Self { .enabled(if: Checkout.hasPrograms, "hexlistd and hexlist are not built") }
 }
