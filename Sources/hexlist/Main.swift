@@ -59,15 +59,28 @@ enum Main {
         }
     }
 
-    /// Parses the command line. First tries to parse it as `send` alone, because building all commands takes longer than a send. If that
-    /// fails, parses with all commands, so that the error refers to the full command line.
+    /// Parses the command line. First tries to parse it as the called command alone, because building all commands takes longer than many
+    /// of them run. If this fails, parses it with all commands, so that errors and help refer to the full command line.
     static func parsed(_ arguments: [String]) throws -> any ParsableCommand {
-        if arguments.first == SendCommand.configuration.commandName,
-            let command = (try? SendCommand.parseAsRoot(Array(arguments.dropFirst()))) as? SendCommand  // the cast fails for `--help`
+        if let (type, rest) = called(by: arguments), let command = try? type.parseAsRoot(Array(rest)),
+            Swift.type(of: command) == type  // another type for `--help`
         {
             return command
         }
         return try Hexlist.parseAsRoot(arguments)
+    }
+
+    /// Finds the command that the first words name, or the default one of its group.
+    /// - Returns: the command and its arguments; `nil` if the first word names none.
+    private static func called(by arguments: [String]) -> (type: any ParsableCommand.Type, rest: ArraySlice<String>)? {
+        var type: any ParsableCommand.Type = Hexlist.self
+        var rest = arguments[...]
+        while let next = type.configuration.subcommands.first(where: { $0.configuration.commandName == rest.first }) {
+            type = next
+            rest.removeFirst()
+        }
+        if let usual = type.configuration.defaultSubcommand { type = usual }
+        return type.configuration.subcommands.isEmpty ? (type, rest) : nil
     }
 
     /// Prints an error as one or two lines on standard error.

@@ -91,6 +91,36 @@ struct UsageTests {
         }
     }
 
+    @Test(
+        "a command that is parsed alone is the one that all commands would give",
+        arguments: [
+            ["status", "--json"], ["peers", "--json"], ["peers", "list", "--all"], ["peers", "export"], ["peer", "trust", "bob"],
+            ["mine", "3"], ["mine", "--tree"], ["mine", "edit", "3", "--description", "x"], ["id"], ["send", "--to", "bob", "x"],
+            ["outbox", "show", "12"], ["inbox", "--help"], ["peers", "--help"], ["mine", "edit", "--help"],
+        ])
+    func alone(arguments: [String]) throws {
+        let (alone, all) = (try Main.parsed(arguments), try Hexlist.parseAsRoot(arguments))
+        #expect(type(of: alone) == type(of: all))
+        #expect("\(alone)" == "\(all)")
+    }
+
+    @Test(
+        "an error names the complete command line",
+        arguments: [["peers", "exprot"], ["peer"], ["peer", "trust"], ["status", "--wrong"], ["mine", "edit", "3", "--wrong"]])
+    func errors(arguments: [String]) throws {
+        func message(_ parse: ([String]) throws -> any ParsableCommand) -> String? {
+            do {
+                var command = try parse(arguments)
+                try command.run()
+                return nil
+            } catch {
+                return Hexlist.fullMessage(for: error)
+            }
+        }
+        let all = try #require(message { try Hexlist.parseAsRoot($0) })
+        #expect(message(Main.parsed) == all && all.contains("hexlist \(arguments[0])"))
+    }
+
     @Test("an empty key, as from an unset variable, is refused")
     func emptyKey() {
         #expect(throws: (any Error).self) { try Main.parsed(["send", "--to", "bob", "--key", "", "https://example.org"]) }
