@@ -11,6 +11,14 @@ import UnixSignals
     import Glibc
 #endif
 
+/// A part of the daemon that a `ServiceGroup` runs. It has a description, because the group would otherwise make its name from all values
+/// that it refers to.
+protocol DaemonService: ServiceLifecycle.Service, CustomStringConvertible {}
+
+extension DaemonService {
+    var description: String { "\(Self.self)" }
+}
+
 /// The run of a daemon after its node has started: serves the API until a signal, then stops the parts of the daemon in order.
 struct DaemonRun: Sendable {
     let loader: ConfigurationLoader

@@ -4,7 +4,7 @@ import ServiceLifecycle
 
 /// Listens for connections to the local API. If the socket file is deleted, this service listens on a spare socket in the state folder, and
 /// records that path in the lock file, where `hexlist` finds it. Connections to a deleted socket stay open.
-struct SocketService: ServiceLifecycle.Service {
+struct SocketService: DaemonService {
     let api: APIContext
     let settings: Settings.API
     let socket: ControlSocket

@@ -97,7 +97,7 @@ actor FeedListener {
 }
 
 /// Runs the listener of feed addresses as a service of the daemon.
-struct FeedService: ServiceLifecycle.Service {
+struct FeedService: DaemonService {
     let api: APIContext
 
     func run() async throws { await api.feeds.run(api) }

@@ -51,7 +51,7 @@ final class GuestConnectionHandover: Sendable {
 }
 
 /// Serves guests and shortcuts as a service of the daemon.
-struct GuestService: ServiceLifecycle.Service {
+struct GuestService: DaemonService {
     let api: APIContext
     let port: GuestConnectionHandover
 

@@ -82,7 +82,7 @@ actor PageListener {
 }
 
 /// Runs the listener of the page as a service of the daemon.
-struct PageService: ServiceLifecycle.Service {
+struct PageService: DaemonService {
     let api: APIContext
 
     func run() async throws { await api.page.run(api) }

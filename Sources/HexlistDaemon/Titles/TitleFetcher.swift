@@ -8,7 +8,7 @@ import ServiceLifecycle
 
 /// Reads the titles of the pages of links that were added to My Hexlist without a description, and stores them as descriptions. Sends
 /// requests to allowed addresses only.
-struct TitleFetcher: ServiceLifecycle.Service {
+struct TitleFetcher: DaemonService {
     /// Maximum number of titles that are read at the same time.
     static let concurrency = 3
     /// Maximum number of waiting links per read of the store.
