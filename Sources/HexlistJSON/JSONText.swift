@@ -44,19 +44,47 @@ public enum JSONText {
     /// - Parameters:
     ///   - json: bytes that are valid JSON, or a part of valid JSON, from offset `start` on.
     public static func makePrintable(_ json: inout [UInt8], from start: Int = 0) {
-        // Strings in valid JSON have no control characters, so these are between tokens.
-        guard let first = json[start...].firstIndex(where: { $0 < 0x20 || $0 >= 0x7F }) else { return }
-        let rest = String(decoding: json[first...], as: UTF8.self)
+        let first = json.withUnsafeBytes { firstOutsidePrintableASCII(in: $0, from: start) }
+        guard first < json.count else { return }
+        let rest = Array(json[first...])
         json.removeSubrange(first...)
-        for scalar in rest.unicodeScalars {
+        rest.withUnsafeBufferPointer { bytes in
+            var position = 0
+            while position < bytes.count {
+                var end = position
+                while end < bytes.count, bytes[end] < 0x20 || bytes[end] >= 0x7F { end += 1 }
+                appendPrintable(UnsafeBufferPointer(rebasing: bytes[position..<end]), to: &json)
+                position = firstOutsidePrintableASCII(in: UnsafeRawBufferPointer(bytes), from: end)
+                json.append(contentsOf: UnsafeBufferPointer(rebasing: bytes[end..<position]))
+            }
+        }
+    }
+
+    /// Appends a part of JSON that has no printable ASCII characters.
+    private static func appendPrintable(_ utf8: UnsafeBufferPointer<UInt8>, to json: inout [UInt8]) {
+        for scalar in String(decoding: utf8, as: UTF8.self).unicodeScalars {
             if scalar.value < 0x20 {
-                json.append(0x20)
+                json.append(0x20)  // strings in valid JSON have no control characters, so it is between tokens
             } else if TerminalText.isShown(scalar) {
                 json.append(contentsOf: UTF8.encode(scalar) ?? UTF8.encodedReplacementCharacter)
             } else {
                 for unit in String(scalar).utf16 { appendUnit(unit, to: &json) }
             }
         }
+    }
+
+    /// Returns the position of the first byte from `start` on that is not a printable ASCII character; the end if there is none.
+    private static func firstOutsidePrintableASCII(in bytes: UnsafeRawBufferPointer, from start: Int) -> Int {
+        var position = start
+        // Sets the highest bit of each byte below 0x20 or above 0x7E. A carry or borrow changes only bytes after such a byte.
+        while position &+ 8 <= bytes.count {
+            let word = UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: position, as: UInt64.self))
+            let marked = (word | (word &- 0x2020_2020_2020_2020) | (word &+ 0x0101_0101_0101_0101)) & 0x8080_8080_8080_8080
+            if marked != 0 { return position &+ marked.trailingZeroBitCount &>> 3 }
+            position &+= 8
+        }
+        while position < bytes.count, bytes[position] >= 0x20, bytes[position] < 0x7F { position &+= 1 }
+        return position
     }
 
     /// Returns the position of the first byte from `start` on that must be escaped; the end of the text if there is none.

@@ -74,7 +74,9 @@ public enum NormalizedLinkAddress {
         guard !path.isEmpty else { return identity.append(slash) }
         let start = identity.count
         appendEncoded(path, to: &identity)
-        guard zip(identity[start...], identity[(start + 1)...]).contains(where: { $0 == slash && $1 == UInt8(ascii: ".") }) else { return }
+        var index = start + 1
+        while index < identity.count, identity[index - 1] != slash || identity[index] != UInt8(ascii: ".") { index += 1 }
+        guard index < identity.count else { return }  // no segment begins with a dot
         var segments: [ArraySlice<UInt8>] = []
         var isFolder = false
         for segment in identity[(start + 1)...].split(separator: slash, omittingEmptySubsequences: false) {
@@ -143,7 +145,7 @@ public enum NormalizedLinkAddress {
     }
 
     private static func appendPercent(_ byte: UInt8, to identity: inout [UInt8]) {
-        let digits = Array("0123456789ABCDEF".utf8)
-        identity += [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 0x0F)]]
+        identity.append(UInt8(ascii: "%"))
+        for digit in [byte >> 4, byte & 15] { identity.append(digit < 10 ? digit | 0x30 : digit + 0x37) }
     }
 }

@@ -121,9 +121,13 @@ extension LinkTarget {
     /// Returns the host of an ASCII URL if it consists only of letters, digits, hyphens and dots; otherwise `nil`. A fast path for most
     /// URLs, which takes a tenth of the time.
     private static func plainHost(of url: [UInt8]) -> [UInt8]? {
-        guard url.count <= maximumBytes, url.allSatisfy({ (0x21...0x7E).contains($0) && $0 != UInt8(ascii: "\\") }) else { return nil }
+        let (slash, question, hash, backslash) = (UInt8(ascii: "/"), UInt8(ascii: "?"), UInt8(ascii: "#"), UInt8(ascii: "\\"))
+        guard url.count <= maximumBytes else { return nil }
+        var index = 0
+        while index < url.count, url[index] > 0x20, url[index] < 0x7F, url[index] != backslash { index += 1 }
+        guard index == url.count else { return nil }
         guard let scheme = ["https://", "http://"].first(where: { url.starts(with: $0.utf8) }) else { return nil }
-        let host = url.dropFirst(scheme.utf8.count).prefix { ![UInt8(ascii: "/"), UInt8(ascii: "?"), UInt8(ascii: "#")].contains($0) }
+        let host = url.dropFirst(scheme.utf8.count).prefix { $0 != slash && $0 != question && $0 != hash }
         let labels = host.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
         guard host.count <= 253, let last = labels.last?.first, ASCII.isAlphanumeric(last), !ASCII.isDigit(last),
             labels.allSatisfy({ (1...63).contains($0.count) && $0.allSatisfy { ASCII.isAlphanumeric($0) || $0 == UInt8(ascii: "-") } })
