@@ -31,7 +31,7 @@ import Testing
 
     private func data(_ name: String, _ count: Int = piece) -> Data {
         var random = SeededGenerator(seed: UInt64(name.utf8.reduce(7) { $0 &* 31 &+ Int($1) }))
-        return Data((0..<count).map { _ in UInt8.random(in: 0...255, using: &random) })
+        return Data(random.bytes(count))
     }
 
     /// Creates and offers files, and sends their hex to the second node.

@@ -124,7 +124,8 @@ struct LocalSendCourierTests {
         try await with { test, phone, folder in
             let source = URL(fileURLWithPath: folder.path).appending(path: "Photos")
             try FileManager.default.createDirectory(at: source.appending(path: "May"), withIntermediateDirectories: true)
-            let bytes = Data((0..<8_000_000).map { UInt8(truncatingIfNeeded: ($0 &* 31) >> 7) })
+            var random = SeededGenerator(seed: 8)
+            let bytes = Data(random.bytes(8_000_000))
             try bytes.write(to: source.appending(path: "a.jpg"))
             try Data().write(to: source.appending(path: "May/empty.txt"))
             let offer = try await test.transfers.offers.offer([source.path], to: [phone.peer], protecting: []) { _ in }

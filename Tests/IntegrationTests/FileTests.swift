@@ -49,7 +49,8 @@ extension TwoMachines {
             try await Self.withFriends { lab, uuid, folder in
                 let (from, to) = (folder.appending(path: "from"), folder.appending(path: "to"))
                 try FileManager.default.createDirectory(at: to, withIntermediateDirectories: true)
-                let large = Data((0..<5 << 20).map { UInt8(truncatingIfNeeded: $0 &* 7 &+ $0 >> 9) })
+                var random = SeededGenerator(seed: 5)
+                let large = Data(random.bytes(5 << 20))
                 let files: [String: Data] = [
                     "empty": Data(), "one.bin": Data([1]), "Größe 中文 📎.txt": Data("x".utf8), "photos/a.jpg": large,
                     "photos/2026/b c.jpg": Data("b".utf8),
