@@ -1,11 +1,26 @@
 import Foundation
 import HexlistModel
+import Synchronization
 import TestSupport
 
 /// Hosts in namespaces running the real programs, made by Scripts/lab.
 struct Lab: Sendable {
     private static let script = "\(Checkout.root)/Scripts/lab"
     private let name: String
+    private let entries = Entries()
+
+    /// The words that run a command on a host (`Scripts/lab entry`), by host. A hexlist command started with them needs no script, which would
+    /// take more processor time than the command.
+    private final class Entries: Sendable {
+        private let words = Mutex<[String: [String]]>([:])
+
+        subscript(host: String) -> [String]? {
+            get { words.withLock { $0[host] } }
+            set { words.withLock { $0[host] = newValue } }
+        }
+
+        func removeAll() { words.withLock { $0 = [:] } }
+    }
 
     /// Whether this machine can run a lab, or the reason why not.
     static let availability: (isAvailable: Bool, reason: String) = {
@@ -50,9 +65,37 @@ struct Lab: Sendable {
     func run(
         _ arguments: [String], input: [UInt8] = [], expecting: Int32? = 0, seconds: Int = Patience.command
     ) async throws -> Command.Output {
-        let output = try await Command.run([Self.script] + arguments, input: input, environment: environment, seconds: seconds)
+        let output = try await output(arguments, input, seconds)
         if let expecting, output.status != expecting { throw Command.Failure("not status \(expecting): \(output)") }
         return output
+    }
+
+    private func output(_ arguments: [String], _ input: [UInt8], _ seconds: Int) async throws -> Command.Output {
+        func script(_ arguments: [String]) async throws -> Command.Output {
+            try await Command.run([Self.script] + arguments, input: input, environment: environment, seconds: seconds)
+        }
+        // The entry of a host is valid until its power is cut.
+        guard arguments.first == "hexlist", arguments.count > 1 else {
+            if arguments.first?.hasPrefix("power-") == true { entries.removeAll() }
+            return try await script(arguments)
+        }
+        let host = arguments[1]
+        if entries[host] == nil {
+            let entry = try await script(["entry", host])
+            guard entry.status == 0 else { return entry }
+            entries[host] = entry.out.split(separator: "\0").map(String.init)
+        }
+        var output = try await Command.run(command(arguments), input: input, seconds: seconds)
+        output.command = arguments.joined(separator: " ")
+        return output
+    }
+
+    /// The command line for arguments of Scripts/lab: without the script for a hexlist command on a host with a known entry.
+    private func command(_ arguments: [String]) -> [String] {
+        if arguments.first == "hexlist", arguments.count > 1, let entry = entries[arguments[1]] {
+            return entry + [Checkout.hexlist] + arguments.dropFirst(2)
+        }
+        return [Self.script] + arguments
     }
 
     private var environment: [String: String] { ["HEXLIST_LAB": name, "HEXLIST_BIN": Checkout.programs] }
@@ -242,6 +285,6 @@ struct Lab: Sendable {
 
     /// A Scripts/lab command with continuous output.
     func running(_ arguments: [String], seconds: Int = Patience.command) throws -> RunningCommand {
-        try RunningCommand([Self.script] + arguments, environment: environment, seconds: seconds)
+        try RunningCommand(command(arguments), environment: environment, seconds: seconds)
     }
 }
