@@ -9,8 +9,8 @@ struct Lab: Sendable {
     private let name: String
     private let entries = Entries()
 
-    /// The words that run a command on a host (`Scripts/lab entry`), by host. A hexlist command started with them needs no script, which would
-    /// take more processor time than the command.
+    /// The words that run a command on a host (`Scripts/lab entry`), by host. Commands started with them need no script, which would take
+    /// more processor time than most of them.
     private final class Entries: Sendable {
         private let words = Mutex<[String: [String]]>([:])
 
@@ -75,11 +75,10 @@ struct Lab: Sendable {
             try await Command.run([Self.script] + arguments, input: input, environment: environment, seconds: seconds)
         }
         // The entry of a host is valid until its power is cut.
-        guard arguments.first == "hexlist", arguments.count > 1 else {
+        guard let host = Self.entered(by: arguments) else {
             if arguments.first?.hasPrefix("power-") == true { entries.removeAll() }
             return try await script(arguments)
         }
-        let host = arguments[1]
         if entries[host] == nil {
             let entry = try await script(["entry", host])
             guard entry.status == 0 else { return entry }
@@ -90,12 +89,18 @@ struct Lab: Sendable {
         return output
     }
 
-    /// The command line for arguments of Scripts/lab: without the script for a hexlist command on a host with a known entry.
-    private func command(_ arguments: [String]) -> [String] {
-        if arguments.first == "hexlist", arguments.count > 1, let entry = entries[arguments[1]] {
-            return entry + [Checkout.hexlist] + arguments.dropFirst(2)
+    /// The host on which arguments of Scripts/lab run a command.
+    private static func entered(by arguments: [String]) -> String? {
+        switch arguments.first {
+        case "hexlist" where arguments.count > 1, "exec" where arguments.count > 2: arguments[1]
+        default: nil
         }
-        return [Self.script] + arguments
+    }
+
+    /// The command line for arguments of Scripts/lab: without the script for a command on a host with a known entry.
+    private func command(_ arguments: [String]) -> [String] {
+        guard let host = Self.entered(by: arguments), let entry = entries[host] else { return [Self.script] + arguments }
+        return entry + (arguments[0] == "hexlist" ? [Checkout.hexlist] : []) + arguments.dropFirst(2)
     }
 
     private var environment: [String: String] { ["HEXLIST_LAB": name, "HEXLIST_BIN": Checkout.programs] }
