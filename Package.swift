@@ -136,7 +136,8 @@ let package = Package(
         .target(
             name: "HexlistTransfers",
             dependencies: [
-                "HexlistModel", "HexlistJSON", "HexlistFiles", "HexlistWire", "HexlistStore", "HexlistTransport", "HexlistAPI",
+                "HexlistModel", "HexlistJSON", "HexlistFiles", "HexlistLists", "HexlistWire", "HexlistStore", "HexlistTransport",
+                "HexlistAPI",
                 "HexlistEventLoop",
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "Crypto", package: "swift-crypto"),
@@ -145,8 +146,8 @@ let package = Package(
         .target(
             name: "HexlistNode",
             dependencies: [
-                "HexlistModel", "HexlistSystem", "HexlistJSON", "HexlistFiles", "HexlistWire", "HexlistEnvelope", "HexlistDiscovery",
-                "HexlistStore", "HexlistTransport", "HexlistLocalSend", "HexlistFormats", "HexlistMQTT",
+                "HexlistModel", "HexlistSystem", "HexlistJSON", "HexlistFiles", "HexlistLists", "HexlistWire", "HexlistEnvelope",
+                "HexlistDiscovery", "HexlistStore", "HexlistTransport", "HexlistLocalSend", "HexlistFormats", "HexlistMQTT",
                 "HexlistAPI", "HexlistEventLoop", "HexlistSession", "HexlistDelivery", "HexlistTransfers",
                 .product(name: "HeapModule", package: "swift-collections"),
                 .product(name: "CoreMetrics", package: "swift-metrics"),
@@ -316,7 +317,8 @@ let package = Package(
             name: "HexlistNodeTests",
             dependencies: [
                 "HexlistDelivery", "HexlistNode", "HexlistTransfers", "HexlistAPI", "HexlistEnvelope", "HexlistEventLoop", "HexlistFiles",
-                "HexlistJSON", "HexlistLocalSend", "HexlistSession", "HexlistMQTT", "HexlistStore", "HexlistTransport", "HexlistWire",
+                "HexlistJSON", "HexlistLists", "HexlistLocalSend", "HexlistSession", "HexlistMQTT", "HexlistStore", "HexlistTransport",
+                "HexlistWire",
                 "HexlistDiscovery",
                 "HexlistModel",
                 "TestSupport",

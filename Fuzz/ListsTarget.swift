@@ -1,15 +1,18 @@
-// libFuzzer target: pages of lists from a member with a modified program. Must never trap. Accepted nodes are within their bounds and
-// unchanged by encoding and decoding, they merge in any order, and the tree derived from them has no cycle and at most 8 levels.
+// libFuzzer target: pages, overviews and requests of lists from a member with a modified program. Must never trap. Accepted values are
+// within their bounds and unchanged by encoding and decoding. Nodes merge in any order, and the tree derived from them has no cycle and at
+// most 8 levels.
 
 private let present: Int64 = 1_800_000_000_000
 
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzLists(_ data: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     var input = FuzzInput(data, count)
-    switch input.byte() % 4 {
+    switch input.byte() % 6 {
     case 0: readPage(input.all(), from: .ownMachine)
     case 1: readPage(input.all(), from: .otherPerson)
     case 2: chooseKeys(&input)
+    case 3: readOverview(input.all())
+    case 4: readTarget(input.all())
     default: readPage(page(rows: input.all()), from: .otherPerson)
     }
     return 0
@@ -34,6 +37,23 @@ private func readPage(_ bytes: [UInt8], from peer: ListPage.Peer) {
         fatalError("another page after encoding")
     }
     derive(page)
+}
+
+private func readOverview(_ bytes: [UInt8]) {
+    guard let overview = try? ListOverview(decoding: bytes) else { return }
+    guard overview.lists.count + overview.skipped <= ListLimits.overviewLists else { fatalError("too many lists") }
+    let encoded = overview.json
+    guard encoded.count <= ListLimits.overviewBytes else { fatalError("an overview over its bound") }
+    guard let again = try? ListOverview(decoding: encoded), again.lists == overview.lists, again.now == overview.now,
+        again.isOwnMachine == overview.isOwnMachine, again.skipped == 0
+    else { fatalError("another overview after encoding") }
+}
+
+private func readTarget(_ bytes: [UInt8]) {
+    guard let target = ListRequestTarget(bytes) else { return }
+    guard target.description.utf8.count <= ListRequestTarget.maximumBytes, ListRequestTarget(target.description) == target else {
+        fatalError("another target after printing")
+    }
 }
 
 private func check(_ node: ListNode, from peer: ListPage.Peer) {

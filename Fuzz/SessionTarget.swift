@@ -203,7 +203,7 @@ private struct SessionStage {
             switch frame {
             case .hello, .bye: break
             case .ack(let receipt): take(receipt)
-            case .alert, .ping, .pong, .pair, .dialBack, .dialedBack, .fileDial:
+            case .alert, .ping, .pong, .pair, .dialBack, .dialedBack, .fileDial, .listNews:
                 check(session.peerHello != nil || session.isTLS, "it speaks to a sender that said no Hello")
             }
             // A blocked legacy sender on TLS is notified.
@@ -215,7 +215,7 @@ private struct SessionStage {
         case .pairing(let pairing):
             check(session.peerHello != nil && session.isTLS, "a pairing with nobody knows whom")
             session.refusePairing(pairing)
-        case .opened, .updated, .legacy, .alert, .challengeAnswered, .challengeFailed, .dialBack, .dialedBack, .fileDial: break
+        case .opened, .updated, .legacy, .alert, .challengeAnswered, .challengeFailed, .dialBack, .dialedBack, .fileDial, .listNews: break
         }
     }
 

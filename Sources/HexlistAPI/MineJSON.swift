@@ -1,4 +1,5 @@
 public import HexlistJSON
+public import HexlistModel
 
 /// The body of `PATCH /v1/mine/{id}`: the changes of a hex of My Hexlist. A missing member stays unchanged.
 public struct MineEditRequest: JSONShape, Sendable, Equatable {
@@ -155,6 +156,11 @@ public struct MineChangeJSON: JSONShape, Sendable, Equatable {
     public var subject: String
     /// Number of further changed hexes, without those inside added or deleted hexes.
     @OmittedIfEmpty public var others: Int
+    /// The machine that made the change; `nil` for this one.
+    public var by: PeerID?
+    @InlinedMembers public var tag: PeerSummary?
+    /// Whether the change merged the collection of `by` with that of this machine.
+    @OmittedIfEmpty public var joined: Bool
     /// Whether the change is itself an undo.
     @OmittedIfEmpty public var undo: Bool
     /// The number of the change that undid this one.
@@ -166,7 +172,8 @@ public struct MineChangeJSON: JSONShape, Sendable, Equatable {
 
     public init(
         number: Int64, at: Timestamp, hexes: MineChangeCounts?, links: MineChangeCounts?, hex: Int64?, subject: String, others: Int,
-        undo: Bool, undoneBy: Int64?, undoable: Bool, values: [MineChangedValue]
+        by: PeerID? = nil, tag: PeerSummary? = nil, joined: Bool = false, undo: Bool, undoneBy: Int64?, undoable: Bool,
+        values: [MineChangedValue]
     ) {
         self.number = number
         self.at = at
@@ -177,6 +184,9 @@ public struct MineChangeJSON: JSONShape, Sendable, Equatable {
         self.undoable = undoable
         self.subject = subject
         self.others = others
+        self.by = by
+        self.tag = tag
+        self.joined = joined
         self.undo = undo
         self.values = values
     }

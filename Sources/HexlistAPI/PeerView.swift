@@ -21,6 +21,8 @@ public struct PeerView: JSONShape, Sendable, Equatable {
     /// The reason for the state, in one line of text.
     public var why: String?
     public var trust: ForwardCompatibleEnum<Trust>
+    /// Whether the peer is one of the user's own machines, with which My Hexlist is exchanged.
+    @OmittedIfEmpty public var own: Bool
     /// The fingerprint of the key that the peer proved in a session; `nil` if the peer was never verified.
     public var fingerprint: Fingerprint?
     public var version: String?
@@ -51,7 +53,7 @@ public struct PeerView: JSONShape, Sendable, Equatable {
         fingerprint: Fingerprint? = nil, version: String? = nil, boot: BootNonce? = nil, endpoints: [EndpointView] = [],
         lastSeen: Timestamp? = nil, unread: Int = 0, groups: [String] = [], receive: PeerReceiveSetting = .inbox, notify: Bool = true,
         fetchLimit: Int64? = nil, fetchedToday: Int64? = nil, fetchTo: AutomaticFetchDestination = .cache, openLinks: Int = 0,
-        routes: RouteSelection = .any
+        routes: RouteSelection = .any, own: Bool = false
     ) {
         self.uuid = uuid
         self.kind = kind == .hexlist ? nil : ForwardCompatibleEnum(kind)
@@ -61,6 +63,7 @@ public struct PeerView: JSONShape, Sendable, Equatable {
         self.reason = reason
         self.why = why
         self.trust = ForwardCompatibleEnum(trust)
+        self.own = own
         self.fingerprint = fingerprint
         self.version = version
         self.boot = boot

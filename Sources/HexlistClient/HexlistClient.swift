@@ -283,6 +283,37 @@ extension HexlistClient {
     private static let pairingsPath = "/v1/pairings"
 }
 
+// Own machines.
+extension HexlistClient {
+    /// Lists the user's other machines, with which My Hexlist is exchanged, in the order in which they were added.
+    public func ownMachines() async throws -> [OwnMachineView] { try await connection.list(Self.ownPath) }
+
+    /// Calls `body` with the list of own machines immediately and after each change, until it returns `false`.
+    public func watchOwnMachines(_ body: ([OwnMachineView]) async throws -> Bool) async throws {
+        try await connection.stream(Self.ownPath, query: URLQuery()) { message in
+            let page: Page<OwnMachineView> = try APIConnection.decode(Array(message.data.utf8))
+            return try await body(page.items)
+        }
+    }
+
+    /// Returns what is known before a trusted peer becomes an own machine. Changes nothing.
+    public func previewOwnMachine(_ peer: String) async throws -> OwnMachinePreview {
+        try await connection.call(.GET, Self.own(peer))
+    }
+
+    /// Makes a trusted peer an own machine. The collections are merged as soon as this machine is an own machine there, too.
+    public func addOwnMachine(_ peer: String) async throws -> OwnMachineView {
+        try await connection.call(.POST, Self.own(peer), seconds: Self.changeSeconds)
+    }
+
+    /// Ends the exchange with an own machine. Both keep their copies.
+    public func removeOwnMachine(_ peer: String) async throws -> OwnMachineView { try await connection.call(.DELETE, Self.own(peer)) }
+
+    private static let ownPath = "/v1/own"
+
+    private static func own(_ peer: String) throws -> String { "\(ownPath)/\(try segment(peer, "peer"))" }
+}
+
 // Hexes.
 extension HexlistClient {
     /// The conditions that select hexes in `hexes`.
@@ -475,12 +506,13 @@ extension HexlistClient {
     ///   - hex: the hex whose changes are wanted; `nil` for all.
     ///   - since: the time of the oldest change; `nil` for all.
     public func mineLog(
-        hex: Int64? = nil, since: Timestamp? = nil, limit: Int, after cursor: String? = nil
+        hex: Int64? = nil, since: Timestamp? = nil, from peer: String? = nil, limit: Int, after cursor: String? = nil
     ) async throws -> Page<MineChangeJSON> {
         try await Self.collected { body in
             var query = URLQuery()
             query.add("hex", hex.map(String.init))
             query.add("since", since?.description)
+            query.add("from", peer)
             query.add("limit", String(limit))
             query.add("after", cursor)
             return try await connection.page("/v1/mine/log", query: query, body)

@@ -20,61 +20,100 @@ public struct ListCollection: Hashable, Sendable {
 extension ListTransaction {
     /// Adds the nodes of another collection to this one.
     ///
-    /// A hex and a hex of the other collection become one if they are in the same hex and have the same title, and no further hex there has
-    /// this title. Links in the same hex become one if they have the same URL. All other nodes keep their ids and versions, so that several
-    /// machines that join the same collections have the same result.
+    /// A node with an id that both collections have is merged, as in any exchange. Of the others, a hex and a hex of the other collection
+    /// become one if they are in the same hex and have the same title, and no further hex there has this title. Links in the same hex become
+    /// one if they have the same URL. The node of this list then has the values of both: of each register, the later one that is not empty.
+    /// All other nodes keep their ids and versions. The result therefore does not depend on the order in which several machines join the same
+    /// collections.
     /// - Parameter other: the rows of the other collection, with their derived values.
-    /// - Returns: the number of nodes that were added or changed.
+    /// - Returns: the number of nodes that were added or changed, and for each node of the other collection that was not added the node
+    ///   that stands for it.
     @discardableResult
-    public mutating func join<Other: ListStorage>(_ other: Other) throws -> Int {
+    public mutating func join<Other: ListStorage>(_ other: Other) throws -> (count: Int, counterparts: [ListNode.ID: ListNode.ID]) {
         let counterparts = try counterparts(of: other)
         func mapped(_ id: ListNode.ID) -> ListNode.ID { counterparts[id] ?? id }
         var count = 0
-        for node in try other.nodes() where counterparts[node.id] == nil {
+        try other.forEachNode { node in
             var node = node
-            if let place = node.place {
-                node.place = ListNode.Place(
-                    version: place.version, parent: mapped(place.parent), key: place.key,
-                    previousParent: mapped(place.previousParent))
+            if let counterpart = counterparts[node.id] {
+                guard try mergeValues(of: node, into: counterpart) else { return }
+            } else {
+                if let place = node.place {
+                    node.place = ListNode.Place(
+                        version: place.version, parent: mapped(place.parent), key: place.key,
+                        previousParent: mapped(place.previousParent))
+                }
+                if let deletion = node.deletion { node.deletion = DeletionMark(version: deletion.version, with: deletion.with.map(mapped)) }
+                guard try merge(node) else { return }
             }
-            if let deletion = node.deletion { node.deletion = DeletionMark(version: deletion.version, with: deletion.with.map(mapped)) }
-            if try merge(node) { count += 1 }
+            count += 1
+            if changes.count >= Self.changesInJoin { _ = takeChanges() }
         }
-        return count
+        return (count, counterparts)
     }
 
-    /// Finds the nodes of this list that stand for nodes of another collection, including the root.
+    /// Number of changed nodes of a join in memory. Each has all its values.
+    private static var changesInJoin: Int { 2_000 }
+
+    /// Merges the title and the other registers of a node into its counterpart. Empty values are left out, because the other collection never
+    /// had the value that they would remove. A deleted node that is shown because of its contents stays as it is: a value would revive it.
+    private mutating func mergeValues(of node: ListNode, into counterpart: ListNode.ID) throws -> Bool {
+        guard counterpart != list, !node.isMarkedDeleted, let own = try storage.row(counterpart)?.node, !own.isMarkedDeleted else {
+            return false
+        }
+        var values = ListNode(id: counterpart)
+        values.title = node.title.flatMap { $0.value.isEmpty ? nil : $0 }
+        values.registers = node.registers.filter { !$0.value.value.isEmpty }
+        return try merge(values)
+    }
+
+    /// Finds the nodes of this list that stand for nodes of another collection with other ids, including the root.
     private func counterparts<Other: ListStorage>(of other: Other) throws -> [ListNode.ID: ListNode.ID] {
         var counterparts = [other.list: list]
         var open = [other.list]
         while let container = open.popLast() {
-            guard let counterpart = counterparts[container] else { continue }
-            let (theirs, own) = (Contents(try other.contents(of: container)), Contents(try storage.contents(of: counterpart)))
-            for (title, hexes) in theirs.hexes where hexes.count == 1 && !title.isEmpty {
-                guard let match = own.hexes[title], match.count == 1 else { continue }
+            let (theirs, own) = (try other.contents(of: container), try storage.contents(of: counterparts[container] ?? container))
+            let known = try Set(theirs.lazy.map(\.node.id).filter { try storage.row($0) != nil })
+            open += known.filter { $0.kind == .hex }
+            var matches = Matches()
+            for row in theirs where !known.contains(row.node.id) { matches.add(row.node) }
+            guard !matches.isEmpty else { continue }
+            var candidates = Matches()
+            for row in own where try matches.include(row.node) && other.row(row.node.id) == nil { candidates.add(row.node) }
+            for (title, hexes) in matches.hexes where hexes.count == 1 {
+                guard let match = candidates.hexes[title], match.count == 1 else { continue }
                 counterparts[hexes[0]] = match[0]
                 open.append(hexes[0])
             }
-            for (url, links) in theirs.links {
-                for (link, match) in zip(links, own.links[url] ?? []) { counterparts[link] = match }
+            for (url, links) in matches.links {
+                for (link, match) in zip(links, candidates.links[url] ?? []) { counterparts[link] = match }
             }
         }
         return counterparts
     }
 
-    /// The contents of a hex: its hexes by title, and its links by URL. Nodes with the same title or URL are in the order of the hex.
-    private struct Contents {
+    /// Contents of a hex: hexes with a title, by title, and links by URL. Nodes with the same title or URL are in the order of the hex.
+    private struct Matches {
         var hexes: [UTF8Text: [ListNode.ID]] = [:]
         var links: [UTF8Text: [ListNode.ID]] = [:]
 
-        init(_ rows: [ListRow]) {
-            for row in rows {
-                let node = row.node
-                switch node.id.kind {
-                case .hex: hexes[node.title?.value ?? .empty, default: []].append(node.id)
-                case .link: links[node.url, default: []].append(node.id)
-                default: break
-                }
+        var isEmpty: Bool { hexes.isEmpty && links.isEmpty }
+
+        mutating func add(_ node: ListNode) {
+            switch node.id.kind {
+            case .hex:
+                if let title = node.title?.value, !title.isEmpty { hexes[title, default: []].append(node.id) }
+            case .link: links[node.url, default: []].append(node.id)
+            default: break
+            }
+        }
+
+        /// Whether there is a node with the title or URL of another one.
+        func include(_ node: ListNode) -> Bool {
+            switch node.id.kind {
+            case .hex: node.title.map { hexes[$0.value] != nil } ?? false
+            case .link: links[node.url] != nil
+            default: false
             }
         }
     }

@@ -15,6 +15,13 @@ public enum ListLimits {
     public static let pageBytes = 1 << 20
     /// Maximum bytes of a page that is decoded.
     public static let receivedPageBytes = 2 << 20
+    /// Maximum bytes, lists, and bytes of a title in the answer to `GET /lists`. As many lists with such titles fit, even if every
+    /// character is written as an escape of 6 bytes.
+    public static let overviewBytes = 1 << 20
+    public static let overviewLists = 512
+    public static let overviewTitleBytes = 256
+    /// Maximum machines of one user, besides this one.
+    public static let ownMachines = 20
     /// Maximum milliseconds that a version from another person may be ahead of this machine's clock: 12 hours. Machines whose clocks differ
     /// by more do not exchange anything.
     public static let clockAhead: Int64 = 12 * 3_600_000

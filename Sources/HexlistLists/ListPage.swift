@@ -23,6 +23,13 @@ public struct ListPage: Equatable, Sendable {
         self.isLast = isLast
     }
 
+    /// Whether the page answers a request: it begins after the requested cursor, or at 0 if the cursor does not fit the sender, and leads
+    /// further unless it is the last one without nodes. Otherwise requests would never end.
+    public func answers(_ request: ListPageRequest, of list: ListNode.ID) -> Bool {
+        let start = request.cursor.map { $0.replica == replica ? $0.sequence : 0 } ?? 0
+        return self.list == list && (after == start || after == 0) && (after < through || isLast && nodes.isEmpty)
+    }
+
     /// The kind of machine with which pages are exchanged.
     public enum Peer: Sendable {
         /// A machine of the same user. It has the private registers and the entries of shared lists.

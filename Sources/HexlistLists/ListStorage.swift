@@ -14,8 +14,8 @@ public protocol ListStorage {
     func contents(of hex: ListNode.ID) throws -> [ListRow]
     /// Returns the rows that are shown in a hex directly before and after a position.
     func neighbors(of position: ListPosition, in hex: ListNode.ID) throws -> (before: ListRow?, after: ListRow?)
-    /// Returns all nodes, in any order.
-    func nodes() throws -> [ListNode]
+    /// Calls `body` with each node, in any order.
+    func forEachNode(_ body: (ListNode) throws -> Void) throws
 
     /// Inserts or replaces a row.
     mutating func write(_ row: ListRow, _ kind: ListWrite) throws
@@ -24,6 +24,13 @@ public protocol ListStorage {
 }
 
 extension ListStorage {
+    /// Returns all nodes, in any order.
+    public func nodes() throws -> [ListNode] {
+        var nodes: [ListNode] = []
+        try forEachNode { nodes.append($0) }
+        return nodes
+    }
+
     public func neighbors(of position: ListPosition, in hex: ListNode.ID) throws -> (before: ListRow?, after: ListRow?) {
         let rows = try contents(of: hex)
         let index = position.index(in: rows)

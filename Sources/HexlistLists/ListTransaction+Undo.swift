@@ -26,7 +26,7 @@ extension ListTransaction {
 
     /// Deletes a node that was added or restored together with the nodes in it, and those of these nodes that were not changed since.
     /// - Parameters:
-    ///   - version: the version with which all of them were added, or the greatest one after the restoring.
+    ///   - version: the version with which all of them were added, or the greatest one after the restoring; `nil` if `undone` has the versions.
     ///   - undone: further versions that do not count as changes.
     /// - Returns: the nodes that were deleted together with the hex that contains them, and the nodes that stay: changed ones, and the hexes
     ///   that contain them. If the node itself was changed since, it stays with everything in it.

@@ -68,6 +68,10 @@ public struct ListTransaction<Storage: ListStorage> {
         return changes
     }
 
+    /// Adds nodes to the digest that were stored without `merge`.
+    /// - Parameter nodes: the digest of these nodes alone.
+    public mutating func toggleDigest(_ nodes: ListDigest) { digest = digest.map { ListDigest($0.value ^ nodes.value) } }
+
     /// The parts of the tree that a transaction changed.
     public struct TreeChanges: Equatable, Sendable {
         /// Hexes whose values, container or state changed.

@@ -55,6 +55,8 @@ public enum ProtocolLimits {
     public static let filesServeALPN = "hexlist-files-serve/1"
     /// Name of the `Hello` feature of peers that serve files. Only these peers are dialled with `filesALPN`.
     public static let filesFeature = "files"
+    /// Name of the `Hello` feature of peers that exchange lists. Only these peers are sent `ListNews` and requests for lists.
+    public static let listsFeature = "lists"
     /// Maximum links of a hex, including those of its inner hexes.
     public static let links = 5_000
     /// Maximum inner hexes of a hex, at all levels. Equal to the maximum of links, because an empty hex takes a database row like a link.

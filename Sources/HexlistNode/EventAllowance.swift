@@ -19,6 +19,8 @@ struct EventAllowance: Sendable {
         case impostors(of: PeerID)
         /// Files that a trusted peer fetched.
         case fetches(of: PeerID)
+        /// Changes of My Hexlist by an own machine.
+        case lists(of: PeerID)
     }
 
     struct OmittedEvents: Equatable, Sendable {
@@ -37,7 +39,7 @@ struct EventAllowance: Sendable {
     private static let minute = Duration.seconds(60)
     private static let day = Duration.seconds(86_400)
 
-    /// The counts by source: one for strangers, and up to four for each trusted peer that caused events within a day.
+    /// The counts by source: one for strangers, and up to five for each trusted peer that caused events within a day.
     private var counts: [Source: Count] = [:]
 
     var sources: Int { counts.count }
@@ -106,7 +108,7 @@ extension EventAllowance.Source {
         case .alerts: 10
         case .peerPresence: 20
         case .impostors: 5
-        case .fetches: 20
+        case .fetches, .lists: 20
         }
     }
 
@@ -118,7 +120,7 @@ extension EventAllowance.Source {
         case .alerts: 500
         case .peerPresence: 1_000
         case .impostors: 100
-        case .fetches: 1_000
+        case .fetches, .lists: 1_000
         }
     }
 
@@ -126,7 +128,7 @@ extension EventAllowance.Source {
     var peer: PeerID? {
         switch self {
         case .strangers: nil
-        case .alerts(let peer), .peerPresence(let peer), .impostors(let peer), .fetches(let peer): peer
+        case .alerts(let peer), .peerPresence(let peer), .impostors(let peer), .fetches(let peer), .lists(let peer): peer
         }
     }
 
@@ -138,6 +140,7 @@ extension EventAllowance.Source {
         case .peerPresence: "comings"
         case .impostors: "impostors"
         case .fetches: "fetches"
+        case .lists: "lists"
         }
     }
 }

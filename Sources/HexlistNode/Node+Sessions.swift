@@ -32,7 +32,7 @@ extension Node {
     func hello(trusted: Bool) -> Hello {
         Hello(
             uuid: id, name: PeerName.cut(configuration.name, bytes: ProtocolLimits.nameBytes), boot: boot,
-            features: [DialBack.feature, ProtocolLimits.treeFeature, ProtocolLimits.filesFeature],
+            features: [DialBack.feature, ProtocolLimits.treeFeature, ProtocolLimits.filesFeature, ProtocolLimits.listsFeature],
             maxFrameBytes: trusted
                 ? max(configuration.limits.frameBytes, ProtocolLimits.trustedFrameBytes) : configuration.limits.strangerFrameBytes,
             window: ProtocolLimits.windowFrames, card: trusted ? envelopes.cardText : nil)
@@ -102,6 +102,7 @@ extension Node {
         guard !session.machine.isClosed else { return }
         deliver { $0.pump(session, to: peer, $1) }
         if hello.servesFiles { transfers.peerCame(peer) }
+        lists.opened(peer, self)
         pairingDriver.sessionsChanged(of: peer, self)
         if refusedPeersNotifier.take(peer) { sendHello(session, always: true) }
     }
@@ -205,6 +206,7 @@ extension Node {
         if others.isEmpty {
             links[peer]?.hasRecordedAlert = false
             transfers.peerWent(peer)
+            lists.ended(peer, self)
             routes.sender.peerWent(peer, self)
             registry.rememberSeen(peer, self)
         }

@@ -52,6 +52,7 @@ public actor Node {
     public nonisolated let transfers: FileTransfers
     let devices: Devices
     let routes: RouteCoordinator
+    let lists: ListDriver
     private var wallTimes: MonotonicToWallClock
     nonisolated let watchers = Watchers()
     /// Reports new hexes to the task that opens their links.
@@ -84,6 +85,7 @@ public actor Node {
         sessions = SessionTable(own: identity.peerID, limits: SessionLimits(configuration.limits), on: eventLoop, clocks: clocks)
         duplicates = DuplicateChallenges(sessions)
         registry = PeerRegistry(on: eventLoop, clocks)
+        lists = ListDriver(on: eventLoop, clocks)
         events = EventRecorder(on: eventLoop, clocks)
         boot = .random
         var bounds = DirectoryLimits()
@@ -117,6 +119,7 @@ public actor Node {
         outbox.connect(to: self)
         store.observe { [weak self] change in self?.storeChanged(change) }
         registry.set(try await store.read(StoredPeers.init), self)
+        lists.ownMachinesChanged(self)
         let records = Array(registry.all)
         await transfers.serve()
         port = try await listen()
@@ -183,6 +186,7 @@ public actor Node {
         maintenance.stop()
         await devices.stop(self)
         routes.stop()
+        await lists.stop(self)
         sessions.stop()
         registry.stop()
         await finder.stop(self)
@@ -269,10 +273,12 @@ public actor Node {
         // A change of peers is reported after the registry has read it, because watchers list peers from there.
         if !change.contains(.peers) { notifyWatchers() }
         if change.contains(.inbox) { linkOpening.hexesArrived() }
-        guard change.contains(.peers) || change.contains(.room) else { return }
+        guard !change.isDisjoint(with: [.peers, .room, .list]) else { return }
         onLoop { node in
+            if change.contains(.list) { node.lists.changed(node) }
             if change.contains(.peers) {
                 node.registry.reloadSoon(node)
+                node.lists.ownMachinesChanged(node)
                 node.transfers.sharesChanged()
             }
             if change.contains(.room) {

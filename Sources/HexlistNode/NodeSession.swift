@@ -51,6 +51,10 @@ final class NodeSession: SessionDelegate, @unchecked Sendable {
         guard session.peer != nil, let key = session.connection.peerFingerprint else { return }
         node.transfers.dial(fileDial, for: key, at: session.connection.remoteAddress)
     }
+    func receivedListNews(on session: PeerSession) {
+        guard let peer = session.peer else { return }
+        node.assumeIsolated { $0.lists.newsArrived(from: peer, $0) }
+    }
     func challengeEnded(_ message: String, answered: Bool, on session: PeerSession) {
         node.assumeIsolated { $0.duplicates.ended(session, message: message, answered: answered, $0) }
     }

@@ -28,7 +28,7 @@ extension PeerView {
             lastSeen: (row.lastSeen.map(times.milliseconds) ?? record?.lastSeenAt).map(Timestamp.init(milliseconds:)),
             unread: record?.unread ?? 0, groups: record?.groups ?? [], receive: record?.receive ?? .inbox, notify: record?.notify ?? true,
             fetchLimit: record?.fetchLimit, fetchedToday: record?.fetchedBytes(at: now), fetchTo: record?.fetchTo ?? .cache,
-            openLinks: record?.openLinks ?? 0, routes: record?.routes ?? .any)
+            openLinks: record?.openLinks ?? 0, routes: record?.routes ?? .any, own: record?.isOwn ?? false)
     }
 
     /// A known peer without a row in the directory.
@@ -45,7 +45,8 @@ extension PeerView {
             },
             lastSeen: record.lastSeenAt.map(Timestamp.init(milliseconds:)), unread: record.unread, groups: record.groups,
             receive: record.receive, notify: record.notify, fetchLimit: record.fetchLimit,
-            fetchedToday: record.fetchedBytes(at: now), fetchTo: record.fetchTo, openLinks: record.openLinks, routes: record.routes)
+            fetchedToday: record.fetchedBytes(at: now), fetchTo: record.fetchTo, openLinks: record.openLinks, routes: record.routes,
+            own: record.isOwn)
     }
 
     /// Whether the UUID is proven, so that the user can name the peer. Also `true` during an identity conflict.

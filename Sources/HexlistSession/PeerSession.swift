@@ -228,6 +228,8 @@ public final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
                 if checks.dialBack?.token == answer.token { checks.dialBack.take()?.done(answer.result) }
             case .fileDial(let request):
                 delegate.received(fileDial: request, on: self)
+            case .listNews:
+                delegate.receivedListNews(on: self)
             case .close(let end):
                 self.end = end
                 connection.close()
@@ -255,6 +257,7 @@ public final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
             case .dialBack(let request): WrapperEncoder.dialBack(request, into: &buffer)
             case .dialedBack(let answer): WrapperEncoder.dialedBack(answer, into: &buffer)
             case .fileDial(let request): WrapperEncoder.fileDial(request, into: &buffer)
+            case .listNews: WrapperEncoder.listNews(into: &buffer)
             }
         }
     }

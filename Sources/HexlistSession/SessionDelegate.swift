@@ -45,6 +45,9 @@ public protocol SessionDelegate: AnyObject, Sendable {
     /// Handles a request of the peer to dial it. The peer fetches files on the new connection. Ignored by default.
     func received(fileDial: DialBack, on session: PeerSession)
 
+    /// Handles the announcement that lists of the peer have changed. A peer can send it as often as it likes. Ignored by default.
+    func receivedListNews(on session: PeerSession)
+
     /// Handles the answer or the timeout of a challenge (`Session.challenge`). Ignored by default.
     func challengeEnded(_ message: String, answered: Bool, on session: PeerSession)
 
@@ -68,6 +71,7 @@ extension SessionDelegate {
     public func received(alert: String, on session: PeerSession) {}
     public func received(dialBack: DialBack, on session: PeerSession) {}
     public func received(fileDial: DialBack, on session: PeerSession) {}
+    public func receivedListNews(on session: PeerSession) {}
     public func challengeEnded(_ message: String, answered: Bool, on session: PeerSession) {}
     public func sending(refusals receipt: Receipt, on session: PeerSession) {}
     public func hasWork(for session: PeerSession) -> Bool { false }

@@ -17,12 +17,7 @@ public final class UnnamedFile: Sendable {
     deinit { close(descriptor) }
 
     /// Bytes that a process without special privileges can still write to the file system; `nil` if the file system does not report them.
-    public var freeBytes: Int64? {
-        var status = statvfs()
-        guard fstatvfs(descriptor, &status) == 0 else { return nil }
-        let (bytes, overflow) = UInt64(status.f_bavail).multipliedReportingOverflow(by: UInt64(status.f_frsize))
-        return overflow ? .max : Int64(clamping: bytes)
-    }
+    public var freeBytes: Int64? { FileSystemSpace.freeBytes(descriptor) }
 
     /// Appends bytes to the file.
     /// - Throws: the error of write(2). Some of the bytes may have been written before it.
@@ -45,5 +40,16 @@ public final class UnnamedFile: Sendable {
         }
         if let failure { throw failure }
         return bytes
+    }
+}
+
+enum FileSystemSpace {
+    /// Returns the bytes that a process without special privileges can still write to the file system of a file; `nil` if the file system
+    /// does not report them.
+    static func freeBytes(_ descriptor: CInt) -> Int64? {
+        var status = statvfs()
+        guard fstatvfs(descriptor, &status) == 0 else { return nil }
+        let (bytes, overflow) = UInt64(status.f_bavail).multipliedReportingOverflow(by: UInt64(status.f_frsize))
+        return overflow ? .max : Int64(clamping: bytes)
     }
 }

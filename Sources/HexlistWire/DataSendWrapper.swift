@@ -13,6 +13,7 @@ public enum Operation: String, Sendable, CaseIterable {
     case dialBack = "DialBack"
     case dialedBack = "DialedBack"
     case fileDial = "FileDial"
+    case listNews = "ListNews"
 
     /// The `jmObjectType` of the operation's object; `nil` if the operation has none.
     public var objectType: String? {
@@ -21,7 +22,7 @@ public enum Operation: String, Sendable, CaseIterable {
         case .store: "Hex"
         case .ack: "Receipt"
         case .pair: "Pairing"
-        case .alert, .ping, .pong, .bye, .dialBack, .dialedBack, .fileDial: nil
+        case .alert, .ping, .pong, .bye, .dialBack, .dialedBack, .fileDial, .listNews: nil
         }
     }
 
@@ -29,7 +30,7 @@ public enum Operation: String, Sendable, CaseIterable {
     public var hasToken: Bool {
         switch self {
         case .ping, .pong, .dialBack, .dialedBack, .fileDial: true
-        case .hello, .store, .ack, .alert, .bye, .pair: false
+        case .hello, .store, .ack, .alert, .bye, .pair, .listNews: false
         }
     }
 
@@ -38,7 +39,7 @@ public enum Operation: String, Sendable, CaseIterable {
         switch self {
         // A peer with an older version does not know the last three. It treats them as unknown operations, whose frames have numbers.
         case .store, .ping, .alert, .pair, .dialBack, .dialedBack, .fileDial: true
-        case .hello, .ack, .pong, .bye: false
+        case .hello, .ack, .pong, .bye, .listNews: false
         }
     }
 }

@@ -72,4 +72,7 @@ extension Hello {
 
     /// Whether the sender serves files.
     public var servesFiles: Bool { features.contains { PeerTextComparison.areEqual($0, ProtocolLimits.filesFeature) } }
+
+    /// Whether the sender serves lists and understands `ListNews`.
+    public var exchangesLists: Bool { features.contains { PeerTextComparison.areEqual($0, ProtocolLimits.listsFeature) } }
 }

@@ -114,6 +114,13 @@ extension Session {
         actions.append(.send(.fileDial(request)))
     }
 
+    /// Announces changes of this machine's lists. Does nothing if the peer's Hello does not have the feature `lists`, because older
+    /// versions do not know the frame.
+    public mutating func announceLists(_ actions: inout [Action]) {
+        guard state == .open, isTLS, peerHello?.exchangesLists == true else { return }
+        actions.append(.send(.listNews))
+    }
+
     public mutating func answerDialBack(_ answer: DialBack.Response, _ actions: inout [Action]) {
         guard state == .open, isTLS else { return }
         actions.append(.send(.dialedBack(answer)))

@@ -96,6 +96,7 @@ public struct Session: Sendable {
         case dialBack(DialBack)
         case dialedBack(DialBack.Response)
         case fileDial(DialBack)
+        case listNews
     }
 
     public enum Action: Sendable, Equatable {
@@ -123,6 +124,8 @@ public struct Session: Sendable {
         case dialedBack(DialBack.Response)
         /// The peer requests that this machine dial it. The peer then fetches files on that connection.
         case fileDial(DialBack)
+        /// The peer's lists have changed. A hint, as often as the peer likes.
+        case listNews
         /// Close the connection, after all sent frames were written.
         case close(EndReason)
     }
@@ -285,6 +288,9 @@ public struct Session: Sendable {
         case .fileDial:
             guard state == .open, isTLS, let request = wrapper.message.flatMap(DialBack.init(message:)) else { return }
             actions.append(.fileDial(request))
+        case .listNews:
+            guard state == .open, isTLS else { return }
+            actions.append(.listNews)
         case .hello:
             return  // the caller of this method has handled it
         }

@@ -121,8 +121,8 @@ struct Hexlist: AsyncParsableCommand {
             CommandGroup(
                 name: "Peer",
                 subcommands: [
-                    PeersCommand.self, PeerCommand.self, GroupCommand.self, PairCommand.self, InviteCommand.self, DropCommand.self,
-                    RouteCommand.self,
+                    PeersCommand.self, PeerCommand.self, GroupCommand.self, PairCommand.self, OwnCommand.self, InviteCommand.self,
+                    DropCommand.self, RouteCommand.self,
                 ]),
             CommandGroup(
                 name: "Hex",

@@ -45,8 +45,9 @@ import Testing
             " News")
         let before = first.storage.rows
         try first.change(at: 2_000_000) { list, _ in
-            let count = try list.join(second.storage)
-            #expect(count == 9)
+            // 9 are added, and 4 get the later versions of their titles.
+            let count = try list.join(second.storage).count
+            #expect(count == 13)
         }
         #expect(
             first.text.replacing("- t ", with: "") == """
@@ -70,7 +71,10 @@ import Testing
                   + News
 
                 """)
-        for (id, row) in before { #expect(first.storage.row(id)?.node == row.node) }
+        for (id, row) in before {
+            let node = try #require(first.storage.row(id)?.node)
+            #expect(node.place == row.node.place && node.title?.value == row.node.title?.value && node.registers == row.node.registers)
+        }
         // The added nodes keep their ids and versions.
         for node in second.storage.nodes() {
             guard let carried = first.storage.row(node.id)?.node else { continue }
@@ -79,7 +83,7 @@ import Testing
         // A second join of the same collections changes nothing.
         let digest = first.digest
         try first.change(at: 3_000_000) { list, _ in
-            let count = try list.join(second.storage)
+            let count = try list.join(second.storage).count
             #expect(count == 0)
         }
         #expect(first.digest == digest)
@@ -98,6 +102,75 @@ import Testing
         #expect(first.text == "+ News\n  - t <http:a>\n  - t <http:c>\n")
         try first.change(at: 3_000_000) { list, _ in try list.restore(inner) }
         #expect(first.text == "+ News\n  - t <http:a>\n  - t <http:c>\n  + Inner\n    - t <http:b>\n")
+    }
+
+    @Test("nodes with one id are merged, also if they were renamed or moved, and take no other node's counterpart") func sameIDs() throws {
+        var first = try machine(1, "News", " http:a", "Work")
+        var second = try machine(2, "Reading", " http:b", " http:c", "Old")
+        try first.change(at: 1_100_000) { list, _ in try list.join(second.storage) }
+        func node(_ title: UTF8Text, _ replica: Replica) throws -> ListNode {
+            try #require(replica.storage.nodes().first { $0.title?.value == title || $0.url == title })
+        }
+        // The second machine continues with its collection, as after the restoration of a backup.
+        let (reading, old, c) = (try node("Reading", second), try node("Old", second), try node("http:c", second))
+        try second.change(at: 1_200_000) { list, generator in
+            try list.setTitle(of: reading.id, to: "Work")
+            try list.setTitle(of: c.id, to: "new")
+            try list.setRegister("tag/x", of: c.id, to: "1")
+            let key = try list.keys(at: .last, in: old.id, using: &generator)[0]
+            try list.move(c.id, to: old.id, key: key)
+            _ = try list.add(.link, in: old.id, key: key, title: "added", url: "http:d", using: &generator)
+        }
+        for _ in 0..<2 { try first.change(at: 1_300_000) { list, _ in try list.join(second.storage) } }
+        #expect(try node("http:c", first).title?.value == "new" && node("http:c", first).registers["tag/x"]?.value == "1")
+        #expect(
+            first.text == """
+                + News
+                  - t <http:a>
+                + Work
+                + Work
+                  - t <http:b>
+                + Old
+                  - new <http:c>
+                  - added <http:d>
+
+                """)
+    }
+
+    @Test("of nodes that become one, the later values stay, and none is removed") func values() throws {
+        var first = try machine(1, "News", " http:a", "Gone", " http:b")
+        var second = try machine(2, "News", " http:a", "Gone", " http:b")
+        func link(_ replica: Replica, _ url: UTF8Text) throws -> ListNode.ID {
+            try #require(replica.storage.nodes().first { $0.url == url }).id
+        }
+        let (own, other) = (try link(first, "http:a"), try link(second, "http:a"))
+        try second.change(at: 1_100_000) { list, _ in
+            try list.setRegister("note", of: other, to: "earlier")
+            try list.setRegister("color", of: other, to: "red")
+            try list.setRegister("tag/b", of: other, to: "1")
+        }
+        try first.change(at: 1_200_000) { list, _ in
+            try list.setTitle(of: own, to: "Title")
+            try list.setRegister("note", of: own, to: "later")
+            try list.setRegister("tag/a", of: own, to: "1")
+        }
+        try second.change(at: 1_300_000) { list, _ in
+            try list.setRegister("color", of: other, to: "blue")
+            try list.setRegister("tag/a", of: other, to: "1")
+            try list.setRegister("tag/a", of: other, to: "")
+        }
+        // A deleted hex that is shown because of its link is not revived by the values of its counterpart.
+        let gone = try #require(first.storage.nodes().first { $0.title?.value == "Gone" }).id
+        try first.change(at: 1_400_000) { list, generator in
+            try list.delete(gone)
+            _ = try list.restore(link(first, "http:b"))
+        }
+        let mark = first.storage.row(gone)?.node.deletion
+        try first.change(at: 2_000_000) { list, _ in try list.join(second.storage) }
+        let node = try #require(first.storage.row(own)?.node)
+        #expect(node.title?.value == "Title")
+        #expect(node.registers.mapValues(\.value) == ["note": "later", "color": "blue", "tag/a": "1", "tag/b": "1"])
+        #expect(first.storage.row(gone)?.node.deletion == mark && mark != nil)
     }
 
     @Test("imported on two machines, then changed on three, which join at the same time by two ways: no duplicates, nothing is missing")
@@ -127,6 +200,7 @@ import Testing
         try single.change(0) { try importAll(&$0, &$1, root: $0.storage.list) }
         try pair.change(1) { try importAll(&$0, &$1, root: $0.storage.list) }
         try pair.exchange([(1, 2)])
+        var (titles, tags): ([UTF8Text: UTF8Text], [UTF8Text: Set<UTF8Text>]) = ([:], [:])
         func change(_ world: inout World, _ machine: Int, _ name: String) throws {
             for index in 0..<20 {
                 world.now += 10
@@ -135,10 +209,19 @@ import Testing
                     let hex = try #require(rows.filter { $0.node.id.kind == .hex }.randomElement(using: &generator)).node.id
                     let key = try list.keys(at: .last, in: hex, using: &generator)[0]
                     _ = try list.add(.link, in: hex, key: key, title: "new", url: UTF8Text("\(name)\(index)"), using: &generator)
+                    // Values of links that all three have, some changed by several machines.
+                    let url = UTF8Text("http:\(Int.random(in: 0..<30, using: &generator))")
+                    let link = try #require(list.storage.nodes().filter { $0.url == url }.min { $0.id < $1.id }).id
+                    try list.setTitle(of: link, to: UTF8Text("\(name)\(index)"))
+                    try list.setRegister(UTF8Text("tag/\(name)"), of: link, to: "1")
+                    try list.setRegister("color", of: link, to: UTF8Text("\(name)\(index)"))
+                    titles[url] = UTF8Text("\(name)\(index)")
+                    tags[url, default: []].insert(UTF8Text("tag/\(name)"))
                 }
             }
         }
         try change(&single, 0, "a")
+        pair.now = max(pair.now, single.now)
         try change(&pair, 1, "b")
         try change(&pair, 2, "c")  // B does not have these changes
         single.now = pair.now + 60_000
@@ -150,6 +233,11 @@ import Testing
         try single.exchange([(0, 1), (1, 2), (0, 2)])
         let rows = single.machines[0].storage.rows.values.filter { $0.state == .present }
         let urls = rows.filter { $0.node.id.kind == .link }.map(\.node.url)
+        for (url, title) in titles {
+            let node = try #require(rows.map(\.node).first { $0.url == url })
+            #expect(node.title?.value == title && node.registers["color"]?.value == title)
+            #expect(Set(node.registers.keys) == tags[url, default: []].union(["color"]))
+        }
         let expected = links.map(\.url) + ["a", "b", "c"].flatMap { name in (0..<20).map { UTF8Text("\(name)\($0)") } }
         #expect(urls.sorted() == expected.sorted())
         #expect(rows.count { $0.node.id.kind == .hex } == folders.count)

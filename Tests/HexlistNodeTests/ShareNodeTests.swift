@@ -253,7 +253,7 @@ import Testing
         try await withFriends { one, two, from, _ in
             try write(["a": "a", "b": "b", "large": String(repeating: "x", count: 1 << 20)], to: from)
             try await share(from, of: one)
-            let files = PeerFileRequests(peer: two.id, store: one.node.store, tagKey: SymmetricKey(size: .bits256)) { _ in }
+            let files = PeerFileRequests(peer: two.id, store: one.node.store, tagKey: SymmetricKey(size: .bits256), now: 0) { _ in }
             let entry = { (name: String, query: FileRequestTarget.EntryQuery) in
                 FileRequestTarget.entry(share: "photos", path: try #require(SharePath(typed: name)), query)
             }

@@ -9,7 +9,7 @@ import Testing
 /// The nodes of My Hexlist, and the rows of `hex` and `link` that show them.
 @Suite(.timeLimit(.minutes(5))) struct MyHexlistNodeTests {
     /// Compares the rows of My Hexlist with the nodes, and the derived values of the nodes with those derived from all nodes.
-    private func rowsShowTheNodes(_ store: HexStore) throws -> Bool {
+    func rowsShowTheNodes(_ store: HexStore) throws -> Bool {
         try store.readSync { reader in
             let list = try ListRecord(on: reader)
             let storage = try SQLListStorage(list, on: reader)
@@ -102,6 +102,7 @@ import Testing
                 sql: """
                     DROP TABLE node; DROP TABLE list; DROP TABLE replica; DROP TABLE mineChange;
                     DROP INDEX hexOrder; ALTER TABLE hex DROP COLUMN orderKey;
+                    DROP TABLE ownMachine; DROP TABLE listCursor; DROP TABLE joining; DROP TABLE joinNode;
                     CREATE TABLE bin (
                         number INTEGER PRIMARY KEY, hex INTEGER NOT NULL UNIQUE, parent INTEGER, subject TEXT NOT NULL,
                         hexesInside INTEGER NOT NULL, links INTEGER NOT NULL, deletedAt INTEGER NOT NULL, lived INTEGER NOT NULL,

@@ -30,9 +30,11 @@ final class TestStore {
     let path: String
     let store: HexStore
 
-    init() throws {
+    /// - Parameter image: the file of a store to copy; `nil` for an empty store.
+    init(copyOf image: String? = nil) throws {
         folder = try TestStore.makeFolder()
         path = folder + "/hexlist.sqlite"
+        if let image { try FileManager.default.copyItem(atPath: image, toPath: path) }
         store = try HexStore(path: path)
     }
 

@@ -147,6 +147,11 @@ import Testing
         try old.writeWithoutTransaction { db in
             try db.execute(
                 sql: """
+                    DROP TABLE ownMachine; DROP TABLE listCursor; DROP TABLE joining; DROP TABLE joinNode;
+                    DROP INDEX nodeChanged; DROP INDEX nodeUnshown;
+                    ALTER TABLE node DROP COLUMN seq; ALTER TABLE node DROP COLUMN via;
+                    ALTER TABLE list DROP COLUMN seq; ALTER TABLE list DROP COLUMN digest; ALTER TABLE list DROP COLUMN isReplicated;
+                    ALTER TABLE mineChange DROP COLUMN author;
                     DROP INDEX hexOrder; ALTER TABLE hex DROP COLUMN orderKey;
                     DROP INDEX nodeTrash; DROP INDEX nodeTrashedWith; ALTER TABLE node DROP COLUMN trashedWith;
                     CREATE INDEX nodeTrash ON node (trashNumber) WHERE trashNumber IS NOT NULL AND goneWith IS NULL;

@@ -13,7 +13,8 @@ struct FrameSequenceTests {
     /// The frames that a peer may send. Numbered ones carry the next number, except `jump`.
     private enum Kind: CaseIterable {
         case hello, helloOfAnother, helloOfAnotherStart, helloOfOurselves
-        case store, unnumberedStore, jump, receipt, receiptTwice, alert, pair, dialBack, dialedBack, fileDial, numberedPing, pong, bye
+        case store, unnumberedStore, jump, receipt, receiptTwice, alert, pair, dialBack, dialedBack, fileDial, listNews, numberedPing, pong
+        case bye
         case undecodable, unknownOperation, badHello
     }
 
@@ -72,6 +73,7 @@ struct FrameSequenceTests {
             case .dialBack: return state == .open && opening.isTLS ? ["dialBack"] : []
             case .dialedBack: return state == .open && opening.isTLS ? ["dialedBack"] : []
             case .fileDial: return state == .open && opening.isTLS ? ["fileDial"] : []
+            case .listNews: return state == .open && opening.isTLS ? ["listNews"] : []
             case .numberedPing:
                 next += 1
                 return []
@@ -116,6 +118,7 @@ struct FrameSequenceTests {
         case .pair: fixture.receive(.pair, .pairing(Pairing(step: "commit")))
         case .dialBack: fixture.receive(.dialBack, message: DialBack(token: BootNonce(5), port: 24_391).message)
         case .fileDial: fixture.receive(.fileDial, message: DialBack(token: BootNonce(5), port: 24_391).message)
+        case .listNews: fixture.receive(.listNews)
         case .dialedBack: fixture.receive(.dialedBack, message: DialBack.Response(token: BootNonce(5), result: .reached).message)
         case .numberedPing: fixture.receive(.ping, message: "still", sequence: next)
         case .pong: fixture.receive(.pong, message: "nobody asked")
@@ -163,6 +166,7 @@ struct FrameSequenceTests {
                 case .dialBack: seen.append("dialBack")
                 case .dialedBack: seen.append("dialedBack")
                 case .fileDial: seen.append("fileDial")
+                case .listNews: seen.append("listNews")
                 case .close(let end): seen.append(code(end))
                 case .send(let frame): said.append(frame)
                 case .opened, .updated, .legacy, .setFrameLimit, .challengeAnswered, .challengeFailed: break
@@ -188,7 +192,7 @@ struct FrameSequenceTests {
         switch frame {
         case .ack: true  // the receipt of a legacy sender's hex
         case .bye, .pong, .pair: opening.isTLS
-        case .hello, .alert, .ping, .dialBack, .dialedBack, .fileDial: false
+        case .hello, .alert, .ping, .dialBack, .dialedBack, .fileDial, .listNews: false
         }
     }
 

@@ -40,6 +40,11 @@ struct LocalSideTests {
         try await Rig.run("history", long: ["--rounds", "60"])
     }
 
+    @Test("one My Hexlist on two machines, with cuts and kills", .ifRuns("own"))
+    func own() async throws {
+        try await Rig.run("own", long: ["--rounds", "300"])
+    }
+
     @Test("the bridge to KDE Connect", .ifRuns("kdeconnect"))
     func kdeConnect() async throws {
         try await Rig.run("kdeconnect", long: [])

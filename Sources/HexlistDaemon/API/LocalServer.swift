@@ -152,6 +152,7 @@ enum LocalServer {
         BackupRoutes(api: api).add(to: router)
         ImportExportRoutes(api: api).add(to: router)
         PairingRoutes(api: api).add(to: router)
+        OwnMachineRoutes(api: api).add(to: router)
         HexRoutes(api: api).add(to: router)
         MyHexlistRoutes(api: api).add(to: router)
         SearchRoutes(api: api).add(to: router)

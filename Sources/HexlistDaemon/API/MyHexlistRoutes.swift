@@ -46,14 +46,23 @@ struct MyHexlistRoutes: Sendable {
 
     /// Lists the change log, newest first.
     private func log(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
-        let query = try APIQuery(request, allowing: ["hex", "since", "limit", "after"])
+        let query = try APIQuery(request, allowing: ["hex", "since", "from", "limit", "after"])
         let (limit, cursor) = (try query.limit(), try query.cursor())
         let (hex, since) = (try query.number("hex", 1...Int64.max), try query.time("since")?.milliseconds)
-        let page = try await api.store.read { try $0.mineChanges(limit: limit, before: cursor, hex: hex, since: since) }
+        var author: PeerID?
+        if let from = try query.text("from") {
+            author = try await api.sender(from)
+            guard author != nil else { throw HexlistError(.notFound, "This machine's own changes have no author.") }
+        }
+        let page = try await api.store.read { [author] in
+            try $0.mineChanges(limit: limit, before: cursor, hex: hex, since: since, author: author)
+        }
+        let labels = await api.node.peers.labels(of: page.items.compactMap(\.author))
         return APIReply.page(page.items, next: page.next, cursor: \.number) { change in
             MineChangeJSON(
                 number: change.number, at: Timestamp(milliseconds: change.at), hexes: MineChangeCounts(change.hexes),
                 links: MineChangeCounts(change.links), hex: change.hex, subject: change.subject, others: change.others,
+                by: change.author, tag: change.author.flatMap { labels[$0] }.map { PeerSummary($0) }, joined: change.kind == .joined,
                 undo: change.kind == .undo, undoneBy: change.undoneBy, undoable: change.isUndoable,
                 values: change.values.map { MineChangedValue(link: $0.link, name: $0.name, before: $0.before, after: $0.after) })
         }

@@ -34,6 +34,7 @@ struct Doctor: Sendable {
         let inForce = api.configuration.shape(port: facts.status.port)
         var steps = [await store(), room(facts), identity(facts), Self.configuration(inForce)]
         if let step = Self.hooks(api.hooks.all, running: api.hooks.running) { steps.append(step) }
+        if let step = await lists() { steps.append(step) }
         steps += await routes()
         // If no peer matches the argument, the report does not wait until peers accept requests to dial back.
         let mayWait = if let peer { await isThere(peer) } else { true }
@@ -61,6 +62,44 @@ struct Doctor: Sendable {
         return DoctorStep(
             "route", route.problem == nil ? .ok : .warning,
             "\(route.name): a test letter took \(milliseconds) ms." + (route.problem.map { " Since the start: \($0)." } ?? ""))
+    }
+
+    /// Makes the step `lists`: the exchange of My Hexlist with own machines; `nil` if there are none.
+    private func lists() async -> DoctorStep? {
+        do {
+            return Self.lists(try await api.node.ownMachines.all())
+        } catch {
+            return DoctorStep("lists", .failed, "The own machines cannot be read: \((error as? HexlistError)?.message ?? "\(error)")")
+        }
+    }
+
+    static func lists(_ machines: [OwnMachineView]) -> DoctorStep? {
+        guard !machines.isEmpty else { return nil }
+        let (parts, advice) = machines.reduce(into: (parts: [String](), advice: [String]())) { result, machine in
+            let name = machine.label.text(.named)
+            switch machine.state.known {
+            case .inSync: result.parts.append("in sync with \(name).")
+            case .away: result.parts.append("\(name) is away.")
+            case .joining, .exchanging: result.parts.append("changes are being exchanged with \(name).")
+            case .waiting:
+                result.parts.append("\(name) has not added this machine.")
+                result.advice.append("Run `hexlist own add` for this machine on \(name).")
+            case .clock:
+                result.parts.append(machine.message ?? "the clock of \(name) differs.")
+                result.advice.append("Set both clocks; `timedatectl` shows whether one is synchronised.")
+            case .differs:
+                result.parts.append("the collection of \(name) differs although all changes were exchanged.")
+                result.advice.append("It is repaired within an hour. If not: `hexlist own remove` and `own add` on both machines.")
+            case .unsupported:
+                result.parts.append(machine.message ?? "the Hexlist of \(name) is too old.")
+                result.advice.append("Install a newer Hexlist on \(name).")
+            case .full, .disk, .failed, nil: result.parts.append(machine.message ?? "\(name): \(machine.state).")
+            }
+        }
+        let isBad = machines.contains { [.clock, .differs, .full, .disk].contains($0.state.known) }
+        let isDoubtful = machines.contains { [.waiting, .failed, .unsupported].contains($0.state.known) }
+        return DoctorStep(
+            "lists", isBad ? .failed : isDoubtful ? .warning : .ok, "My Hexlist: " + parts.joined(separator: " "), advice: advice)
     }
 
     // MARK: The state folder

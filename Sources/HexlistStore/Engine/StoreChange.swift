@@ -14,4 +14,6 @@ public struct StoreChange: OptionSet, Sendable {
     public static let room = StoreChange(rawValue: 4)
     /// Hexes were added to the inbox. Reported together with `events`.
     public static let inbox = StoreChange(rawValue: 8)
+    /// Rows of My Hexlist changed that own machines request by number.
+    public static let list = StoreChange(rawValue: 16)
 }

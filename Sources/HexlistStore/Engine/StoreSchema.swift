@@ -63,6 +63,7 @@ enum StoreSchema {
         ("29 cards and routes of peers", { try $0.execute(sql: cards) }),
         ("30 nodes of My Hexlist", MyHexlistConversion.apply),
         ("31 order and trash of My Hexlist", TopLevelOrder.apply),
+        ("32 own machines", { try $0.execute(sql: ListExchangeSchema.sql) }),
     ]
 
     static let migrator: DatabaseMigrator = {

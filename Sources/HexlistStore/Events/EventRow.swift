@@ -29,6 +29,14 @@ public struct EventType: RawRepresentable, Hashable, Sendable {
     public static let offerFailed = EventType(rawValue: "offer.failed")
     /// Too many wrong keys of invitations were tried, so all invitations ended.
     public static let invitationGuessed = EventType(rawValue: "invitation.guessed")
+    /// The collections of this machine and of an own machine become one.
+    public static let listJoined = EventType(rawValue: "list.joined")
+    /// An own machine changed My Hexlist.
+    public static let listChanged = EventType(rawValue: "list.changed")
+    /// An own machine deleted a large part of My Hexlist.
+    public static let listDeleted = EventType(rawValue: "list.deleted")
+    /// My Hexlist is not exchanged with an own machine any more, and will not be without the user.
+    public static let listStuck = EventType(rawValue: "list.stuck")
     /// Reports that events caused by peers were not recorded because there were too many.
     public static let eventsOmitted = EventType(rawValue: "events.omitted")
 
@@ -37,7 +45,7 @@ public struct EventType: RawRepresentable, Hashable, Sendable {
         peerUp, peerDown, peerGhost, hexReceived, hexHeld, hexDelivered, hexRejected, hexFailed, hexExpired, deviceAsked,
         alertReceived, pairingRequested, pairingCompleted, pairingFailed, conflictIdentity, hookFailed, transferDone, transferFailed,
         offerFetched,
-        offerFailed, invitationGuessed, eventsOmitted,
+        offerFailed, invitationGuessed, listJoined, listChanged, listDeleted, listStuck, eventsOmitted,
     ]
 }
 

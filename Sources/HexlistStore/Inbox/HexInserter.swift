@@ -26,6 +26,8 @@ struct HexInserter {
 
     /// The number of link ids that are reserved for each hex.
     static let linksPerHex = 8_192
+    /// The maximum number of links of a hex of My Hexlist that are shown. Several machines together may exceed `ProtocolLimits.links`.
+    static let maximumLinks = linksPerHex - 1
 
     /// The number of hexes that one statement inserts if the batch has enough. Each statement costs half a microsecond in addition to its
     /// rows.

@@ -1,6 +1,6 @@
 internal import GRDB
 internal import HexlistLists
-internal import HexlistModel
+public import HexlistModel
 
 /// A change of My Hexlist in the change log: everything that one request changed.
 ///
@@ -23,6 +23,10 @@ public struct MyHexlistChange: Sendable, Equatable {
         /// A change that the user requested.
         case user = 0
         case undo = 1
+        /// Nodes of another machine of the user, which came in one page.
+        case received = 2
+        /// The collection of another machine replaced the own one, with the own hexes and links.
+        case joined = 3
     }
 
     /// The number by which users refer to it. Numbers ascend; some are missing.
@@ -30,6 +34,8 @@ public struct MyHexlistChange: Sendable, Equatable {
     /// Milliseconds since 1970.
     public var at: Int64
     public var kind = Kind.user
+    /// The machine from which the changes came; `nil` for this one.
+    public var author: PeerID?
     public var hexes = Counts()
     public var links = Counts()
     /// The first hex that changed, or whose links changed. It may be deleted. `nil` if it never had a number on this machine.
@@ -71,6 +77,11 @@ public struct MyHexlistChange: Sendable, Equatable {
 struct MyHexlistChangeDraft {
     var (hexes, links) = (MyHexlistChange.Counts(), MyHexlistChange.Counts())
     private(set) var records: ChangeRecordEncoder
+    /// The rows of the table `replica`. They must include those of the versions in added changes.
+    var replicaRows: [ReplicaNumber: Int64] {
+        get { records.replicaRows }
+        set { records.replicaRows = newValue }
+    }
     private(set) var first: ListNode.ID?
     private(set) var others = 0
     private var affected: Set<ListNode.ID> = []
@@ -99,7 +110,15 @@ struct MyHexlistChangeDraft {
         affect(hex)
     }
 
-    mutating func add(_ changes: [ListChange]) {
+    /// - Parameter isReceived: whether the changes came from another machine, so that those of a hex may follow those of the nodes inside.
+    mutating func add(_ changes: [ListChange], isReceived: Bool = false) {
+        if isReceived {
+            for change in changes where change.after.id.kind == .hex {
+                let parts = change.parts
+                if parts.contains(.deletion) { deletedHexes.insert(change.after.id) }
+                if parts.contains(.addition) { added.insert(change.after.id) }
+            }
+        }
         for change in changes {
             let parts = change.parts
             guard !parts.isEmpty else { continue }
@@ -111,7 +130,7 @@ struct MyHexlistChangeDraft {
                 isDeletedWithHex = change.after.deletion?.with.map(deletedHexes.contains) ?? false
             }
             if isDeletedWithHex {
-                // `countDeleted` counts it, and restoring the outer hex restores it. Inner hexes have a record for the log of one hex.
+                // `countDeleted` counts it. Restoring the outer hex restores it. Inner hexes have a record for the log of one hex.
                 guard isHex else { continue }
             } else {
                 var counts = isHex ? hexes : links
@@ -120,14 +139,19 @@ struct MyHexlistChangeDraft {
             }
             let container = change.before?.place?.parent ?? change.after.place?.parent
             records.append(.node(change, container: container))
-            if !isDeletedWithHex, let hex = isHex ? id : container, hex != list { affect(hex) }
+            if isDeletedWithHex || parts.contains(.addition) && container.map(added.contains) ?? false { continue }
+            if let hex = isHex ? id : container, hex != list { affect(hex) }
         }
     }
 
     /// Counts nodes that are deleted together with a hex.
     mutating func countDeleted(_ nodes: some Collection<ListNode.ID>) {
-        hexes.deleted += nodes.count { $0.kind == .hex }
-        links.deleted += nodes.count { $0.kind == .link }
+        countDeleted((hexes: nodes.count { $0.kind == .hex }, links: nodes.count { $0.kind == .link }))
+    }
+
+    mutating func countDeleted(_ count: (hexes: Int, links: Int)) {
+        hexes.deleted += count.hexes
+        links.deleted += count.links
     }
 
     private mutating func count(_ change: ListChange, _ parts: Set<ListChange.Part>, _ counts: inout MyHexlistChange.Counts) {
@@ -159,8 +183,11 @@ extension StoreReader {
     /// - Parameters:
     ///   - hex: the hex of My Hexlist whose changes are wanted; `nil` for all.
     ///   - since: milliseconds since 1970; `nil` for all.
+    ///   - author: the machine that made the changes; `nil` for all.
     /// - Throws: `.notFound` if the hex was never in My Hexlist.
-    public func mineChanges(limit: Int, before: Int64?, hex: Int64? = nil, since: Int64? = nil) throws -> Page<MyHexlistChange> {
+    public func mineChanges(
+        limit: Int, before: Int64?, hex: Int64? = nil, since: Int64? = nil, author: PeerID? = nil
+    ) throws -> Page<MyHexlistChange> {
         let limit = pageLimit(limit)
         var node: ListNode.ID?
         if let hex {
@@ -172,17 +199,18 @@ extension StoreReader {
             """
             SELECT \(Self.changeColumns), substr(nodes, 1, \(Self.valueRecordBytes)) FROM mineChange
             WHERE number < ?1 AND at >= ?2 AND (?3 IS NULL OR instr(nodes, ?3) > 0 OR nodes IS NULL AND hex = ?4)
+                AND (?5 IS NULL OR author = ?5)
             ORDER BY number DESC
-            """, before ?? .max, since ?? .min, node?.uuid, hex, limit: limit
+            """, before ?? .max, since ?? .min, node?.uuid, hex, author?.uuid, limit: limit
         ) { row in
-            row.size(of: 14...18)
+            row.size(of: 14...19)
         } read: { row in
             var change = Self.change(row)
             if let other = change.undoneBy {
                 let (last, isUndone) = try lastUndo(from: other)
                 change.undoneBy = isUndone ? last : nil
             }
-            change.values = try values(ChangeRecordDecoder(row.bytes(18), numbers: storage.numbers))
+            change.values = try values(ChangeRecordDecoder(row.bytes(19), numbers: storage.numbers))
             return change
         }
         return Page(items: found.rows, next: found.hasMore ? found.rows.last?.number : nil)
@@ -204,7 +232,8 @@ extension StoreReader {
 
     private static let changeColumns = """
         number, at, kind, hexesAdded, hexesDeleted, hexesRestored, hexesMoved, hexesChanged, linksAdded, linksDeleted, linksRestored,
-        linksMoved, linksChanged, hex, subject, others, undoneBy, undoneBy IS NULL AND nodes IS NOT NULL
+        linksMoved, linksChanged, hex, subject, others, undoneBy, undoneBy IS NULL AND nodes IS NOT NULL,
+        author
         """
 
     private static func change(_ row: SQLStatement) -> MyHexlistChange {
@@ -215,8 +244,9 @@ extension StoreReader {
             return counts
         }
         return MyHexlistChange(
-            number: row.int64(0), at: row.int64(1), kind: MyHexlistChange.Kind(rawValue: row.int(2)) ?? .user, hexes: counts(3),
-            links: counts(8), hex: row.optionalInt64(13), subject: row.text(14), others: row.int(15),
+            number: row.int64(0), at: row.int64(1), kind: MyHexlistChange.Kind(rawValue: row.int(2)) ?? .user,
+            author: row.uuid(18).map { PeerID($0) }, hexes: counts(3), links: counts(8), hex: row.optionalInt64(13), subject: row.text(14),
+            others: row.int(15),
             undoneBy: row.optionalInt64(16), isUndoable: row.bool(17))
     }
 
@@ -301,12 +331,14 @@ extension StoreWriter {
 
     /// Adds a change to the log, and removes the oldest changes above the bounds.
     /// - Parameters:
+    ///   - author: the machine from which the changes came; `nil` for this one.
     ///   - number: `ListRecord.changes` plus 1.
     ///   - deletions: the numbers in the trash of the nodes that it deleted.
     func log(
-        _ draft: MyHexlistChangeDraft, _ kind: MyHexlistChange.Kind, number: Int64, _ deletions: (first: Int64, last: Int64), at now: Int64
+        _ draft: MyHexlistChangeDraft, _ kind: MyHexlistChange.Kind, from author: PeerID? = nil, number: Int64,
+        _ deletions: (first: Int64, last: Int64), at now: Int64
     ) throws {
-        let nodes = draft.records.bytes.count > MyHexlistChange.maximumNodeBytes ? nil : draft.records.bytes
+        let nodes = kind == .joined || draft.records.bytes.count > MyHexlistChange.maximumNodeBytes ? nil : draft.records.bytes
         let subject = try draft.first.map { try self.subject(of: $0) } ?? ""
         let hex = try draft.first.flatMap(hex(ofNode:))
         let bytes = 128 + subject.utf8.count + (nodes?.count ?? 0)
@@ -315,11 +347,11 @@ extension StoreWriter {
             """
             INSERT INTO mineChange (number, at, lived, kind, hexesAdded, hexesDeleted, hexesRestored, hexesMoved, hexesChanged,
                 linksAdded, linksDeleted, linksRestored, linksMoved, linksChanged, hex, subject, others, bytes, nodes, firstDeletion,
-                lastDeletion)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                lastDeletion, author)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             """, number, now, lived, kind.rawValue, hexes.added, hexes.deleted, hexes.restored, hexes.moved, hexes.changed, links.added,
             links.deleted, links.restored, links.moved, links.changed, hex, subject, draft.others, bytes, nodes, deletions.first,
-            deletions.last)
+            deletions.last, author?.uuid)
         try run("UPDATE list SET changes = ?, changeBytes = changeBytes + ? WHERE id = 1", number, bytes)
         try forgetChanges(upTo: number - Int64(MyHexlistChange.maximumRows))
         while let oldest = try oldestOverflowingChange() { try forgetChanges(upTo: oldest) }

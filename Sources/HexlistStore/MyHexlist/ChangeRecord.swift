@@ -20,13 +20,17 @@ enum ChangeRecord {
 struct ChangeRecordEncoder {
     private(set) var bytes: [UInt8] = []
     /// The rows of the table `replica`, to which versions refer.
-    let replicaRows: [ReplicaNumber: Int64]
+    var replicaRows: [ReplicaNumber: Int64]
 
     init(replicaRows: [ReplicaNumber: Int64]) { self.replicaRows = replicaRows }
 
     fileprivate enum Kind: UInt8 { case tree = 1, links, node }
     /// 2 was a deletion with a version, before the first release with a change log.
-    fileprivate enum PartKind: UInt8 { case addition = 1, restoring = 3, place, title, register, deletion }
+    fileprivate enum PartKind: UInt8 {
+        case addition = 1, restoring = 3, place, title, register, deletion
+        /// The addition of a node of another machine whose values have several versions.
+        case changedAddition
+    }
 
     mutating func append(_ record: ChangeRecord) {
         switch record {
@@ -53,8 +57,13 @@ struct ChangeRecordEncoder {
         let (before, after) = (change.before, change.after)
         switch part {
         case .addition:
-            bytes.append(PartKind.addition.rawValue)
-            append(after.version)
+            let version = after.version
+            let others = after.publicVersions.subtracting([version].compactMap(\.self))
+            bytes.append((others.isEmpty ? PartKind.addition : .changedAddition).rawValue)
+            append(version)
+            guard !others.isEmpty else { return }
+            append(others.count, 2)
+            for other in others { append(other) }
         case .deletion:
             bytes.append(PartKind.deletion.rawValue)
             append(after.deletion?.with)
@@ -145,6 +154,15 @@ struct ChangeRecordDecoder: Sequence, IteratorProtocol {
             guard let version = version() else { return nil }
             after.title = ListNode.Register(version: version, value: .empty)
             return .addition
+        case .changedAddition:
+            guard let version = version(), let count = number(2) else { return nil }
+            after.title = ListNode.Register(version: version, value: .empty)
+            // Only the versions count.
+            for index in 0..<count {
+                guard let version = self.version() else { return nil }
+                after.registers[UTF8Text("\(index)")] = ListNode.Register(version: version, value: .empty)
+            }
+            return .addition
         case .deletion:
             guard let with = optionalNode() else { return nil }
             after.deletion = DeletionMark(version: ListVersion(clock: 0, replica: ReplicaNumber(0)), with: with.value)
@@ -214,6 +232,14 @@ struct ChangeRecordDecoder: Sequence, IteratorProtocol {
     }
 
     private mutating func version() -> ListVersion? { optionalVersion()?.value }
+}
+
+extension ListNode {
+    /// The versions of all values that count for undo.
+    fileprivate var publicVersions: Set<ListVersion> {
+        Set([place?.version, title?.version].compactMap(\.self))
+            .union(registers.lazy.filter { !ListNode.privateRegisters.contains($0.key) }.map(\.value.version))
+    }
 }
 
 /// Big-endian numbers in byte arrays.

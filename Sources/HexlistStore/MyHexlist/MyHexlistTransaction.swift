@@ -26,7 +26,7 @@ struct MyHexlistTransaction {
         let storage = try SQLListStorage(list, on: writer, at: now)
         draft = MyHexlistChangeDraft(storage)
         nodes = ListTransaction(
-            storage: storage, replica: list.replica, clock: HybridClock(last: list.clock), digest: nil, now: now)
+            storage: storage, replica: list.replica, clock: HybridClock(last: list.clock), digest: list.digest, now: now)
     }
 
     // MARK: - Adding
@@ -37,7 +37,7 @@ struct MyHexlistTransaction {
         let container = try parent.map { try node($0) } ?? list.id
         let key = try nodes.keys(at: parent == nil ? .first : .last, in: container, isNewestFirst: parent == nil, using: &generator)
         let origin = origin()
-        let id = try writer.insertNodes { try $0.insert(content, row: row, in: container, at: key[0], origin) }
+        let id = try insertNodes { try $0.insert(content, row: row, in: container, at: key[0], origin) }
         if parent == nil { try writer.run("UPDATE hex SET orderKey = ? WHERE id = ?", key[0].bytes, row) }
         draft.addTree(
             id, in: container, ListVersion(clock: origin.clock, replica: list.replica), hexesInside: content.children.count,
@@ -53,12 +53,33 @@ struct MyHexlistTransaction {
     private mutating func insert(_ links: [LinkContent], of content: HexContent, in hex: ListNode.ID, at keys: [OrderKey]) throws {
         guard !links.isEmpty else { return }
         let origin = origin()
-        try writer.insertNodes { try $0.insert(links[...], of: content, in: hex, at: keys[...], origin) }
+        try insertNodes { try $0.insert(links[...], of: content, in: hex, at: keys[...], origin) }
         if let row = try nodes.storage.row(hex) {
             try nodes.storage.update(hex, container: row.container, state: row.state, leaves: row.leaves + links.count)
         }
         extended.insert(hex)
         draft.addLinks(links.count, to: hex, ListVersion(clock: origin.clock, replica: list.replica))
+    }
+
+    /// Calls `body` with the inserter of nodes, and adds the inserted nodes to numbers and digest.
+    private mutating func insertNodes<Value>(_ body: (inout NodeInserter) throws -> Value) throws -> Value {
+        let before = nodes.storage.sequence
+        var after = before
+        let value = try writer.insertNodes { inserter in
+            inserter.sequence = before
+            let value = try body(&inserter)
+            after = inserter.sequence
+            return value
+        }
+        nodes.storage.sequence = after
+        guard let before, nodes.digest != nil else { return value }
+        var inserted = ListDigest()
+        try nodes.storage.changed(after: before) { node, _, _ in
+            inserted.toggle(node, in: list.id)
+            return true
+        }
+        nodes.toggleDigest(inserted)
+        return value
     }
 
     private mutating func origin() -> NodeInserter.Origin {
@@ -247,20 +268,50 @@ struct MyHexlistTransaction {
 
     /// Derives the tree of the nodes, so that the following changes read it.
     mutating func deriveTree() throws {
-        draft.add(nodes.takeChanges())
+        let isReceived = nodes.storage.source != nil
+        if !isReceived { draft.add(nodes.takeChanges()) }
         let tree = try nodes.deriveTree()
+        if isReceived { try addReceived(nodes.takeChanges()) }
         derived.hexes.formUnion(tree.hexes)
         derived.contents.formUnion(tree.contents)
     }
 
+    /// Adds changes of nodes that came from another machine to the log. New nodes that are deleted are left out, and so are deletions that
+    /// take effect with a later page, which deletes the hex.
+    private mutating func addReceived(_ changes: [ListChange]) throws {
+        let changes = try changes.filter { change in
+            let id = change.after.id
+            guard id != list.id, id.kind == .hex || id.kind == .link, let state = try nodes.storage.row(id)?.state else { return false }
+            if change.before == nil { return state != .deleted }
+            return !change.parts.contains(.deletion) || (id.kind == .hex ? state != .present : state == .deleted)
+        }
+        draft.replicaRows = nodes.storage.replicaRows
+        draft.add(changes, isReceived: true)
+        let deletions = changes.filter { $0.after.id.kind == .hex && $0.parts.contains(.deletion) }.map(\.after)
+        let deleted = Set(deletions.map(\.id))
+        for hex in deletions where !(hex.deletion?.with.map(deleted.contains) ?? false) {
+            draft.countDeleted(try writer.deletedTogether(with: hex.id))
+        }
+    }
+
     /// Derives the tree of the nodes, updates the rows that show it, and adds the changes to the log.
-    fileprivate mutating func finish(_ kind: MyHexlistChange.Kind) throws {
-        try deriveTreeAndRevive()
+    /// - Parameter author: the machine from which the changes came; `nil` for this one.
+    fileprivate mutating func finish(_ kind: MyHexlistChange.Kind, from author: PeerID? = nil) throws {
+        // A merge causes no local change: hexes that other machines deleted stay deleted, even if something in them is shown.
+        if nodes.storage.source == nil { try deriveTreeAndRevive() } else { try deriveTree() }
         derived.contents.formUnion(extended)
-        try writer.run("UPDATE list SET clock = ?, deletions = ? WHERE id = 1", nodes.clock.last, nodes.storage.deletions)
-        try writer.project(derived, nodes.storage)
-        let deletions = (first: list.deletions + 1, last: nodes.storage.deletions)
-        if !draft.isEmpty { try writer.log(draft, kind, number: list.changes + 1, deletions, at: now) }
+        let storage = nodes.storage
+        if let sequence = storage.sequence, sequence != list.sequence { writer.changed(.list) }
+        if nodes.clock.last != list.clock || storage.deletions != list.deletions || storage.sequence != list.sequence
+            || nodes.digest != list.digest
+        {
+            try writer.run(
+                "UPDATE list SET clock = ?, deletions = ?, seq = ?, digest = ? WHERE id = 1", nodes.clock.last, storage.deletions,
+                storage.sequence, nodes.digest.map { Int64(bitPattern: $0.value) })
+        }
+        try writer.project(derived, storage)
+        let deletions = (first: list.deletions + 1, last: storage.deletions)
+        if !draft.isEmpty { try writer.log(draft, kind, from: author, number: list.changes + 1, deletions, at: now) }
     }
 
     /// The hexes whose rows change.
@@ -273,9 +324,10 @@ struct MyHexlistTransaction {
 
     /// Returns the shown links of a hex, in order.
     private func links(of hex: ListNode.ID) throws -> [ListNode.ID] {
-        try writer.all("SELECT uuid FROM node WHERE container = ? AND kind = 2 AND state <> 1 ORDER BY orderKey, uuid", hex.uuid) {
-            $0.nodeID(0)
-        }.compactMap(\.self)
+        try writer.all(
+            "SELECT uuid FROM node WHERE container = ? AND kind = 2 AND state <> 1 ORDER BY orderKey, uuid LIMIT ?", hex.uuid,
+            HexInserter.maximumLinks
+        ) { $0.nodeID(0) }.compactMap(\.self)
     }
 
     /// Returns the indices of a longest ascending subsequence, without `nil`s.
@@ -313,6 +365,7 @@ extension StoreWriter {
         _ = try change {
             try run("INSERT INTO replica (number) VALUES (?)", Int64(bitPattern: UInt64.random(in: .min ... .max)))
             try run("UPDATE list SET replica = (SELECT max(id) FROM replica) WHERE id = 1")
+            try run("UPDATE listCursor SET acked = 0 WHERE list = 1")
         }
     }
 
@@ -320,11 +373,13 @@ extension StoreWriter {
     /// - Parameters:
     ///   - now: milliseconds since 1970.
     ///   - kind: the kind of the change in the log.
+    ///   - author: the machine from which the change came; `nil` for this one.
     ///   - body: must not call `changeMine`: a second transaction would not see the changes of the first, which would overwrite its own.
     /// - Returns: the value of `body`.
     @discardableResult
     func changeMine<Value>(
-        at now: Int64, as kind: MyHexlistChange.Kind = .user, _ body: (inout MyHexlistTransaction) throws -> Value
+        at now: Int64, as kind: MyHexlistChange.Kind = .user, from author: PeerID? = nil,
+        _ body: (inout MyHexlistTransaction) throws -> Value
     ) throws -> Value {
         precondition(!isChangingMine, "A change of My Hexlist inside another one")
         isChangingMine = true
@@ -337,7 +392,7 @@ extension StoreWriter {
             }
             var transaction = try MyHexlistTransaction(on: self, at: now)
             let value = try body(&transaction)
-            try transaction.finish(kind)
+            try transaction.finish(kind, from: author)
             return value
         }
     }

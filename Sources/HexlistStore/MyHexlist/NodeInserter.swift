@@ -19,7 +19,9 @@ struct NodeInserter {
     private let links: [SQLStatement]
     private static let maximumRows = 40
     /// Parameters that all rows of a statement share, and parameters of each row.
-    private static let (sharedParameters, parametersOfRow): (Int32, Int32) = (3, 6)
+    private static let (sharedParameters, parametersOfRow): (Int32, Int32) = (3, 7)
+    /// The number of the last row, which is increased for each inserted one; `nil` if rows are not numbered.
+    var sequence: Int64?
 
     private var ids = ListNode.IDSequence()
     private var generator = SystemRandomNumberGenerator()
@@ -27,20 +29,22 @@ struct NodeInserter {
     init(on db: Database) throws {
         hex = try SQLStatement(
             """
-            INSERT INTO node (uuid, kind, url, service, parent, container, orderKey, placeClock, placeBy, title, registers, state, leaves, hex)
-            VALUES (?1, 1, '', '', ?2, ?2, ?3, ?4, ?5, ?6, ?7, 0, ?8, ?9)
+            INSERT INTO node (uuid, kind, url, service, parent, container, orderKey, placeClock, placeBy, title, registers, state, leaves, hex,
+                seq)
+            VALUES (?1, 1, '', '', ?2, ?2, ?3, ?4, ?5, ?6, ?7, 0, ?8, ?9, ?10)
             """, on: db)
         links = try (Array(1...7) + stride(from: 8, through: Self.maximumRows, by: 8)).map { rows in
             let values = (0..<Int32(rows)).map { row in
                 let first = Self.sharedParameters + row * Self.parametersOfRow
-                return "(?\(first + 1), 2, ?\(first + 2), ?\(first + 3), ?1, ?1, ?\(first + 4), ?2, ?3, ?\(first + 5), ?\(first + 6), 0, 0)"
+                return
+                    "(?\(first + 1), 2, ?\(first + 2), ?\(first + 3), ?1, ?1, ?\(first + 4), ?2, ?3, ?\(first + 5), ?\(first + 6), 0, 0, ?\(first + 7))"
             }
             // With OR FAIL, SQLite needs no statement journal to undo the first rows after an error in a later one. That is not necessary,
             // because each write request is rolled back as a whole.
             return try SQLStatement(
                 """
                 INSERT OR FAIL INTO node (uuid, kind, url, service, parent, container, orderKey, placeClock, placeBy, title, registers,
-                    state, leaves)
+                    state, leaves, seq)
                 VALUES \(values.joined(separator: ", "))
                 """, on: db)
         }
@@ -110,6 +114,8 @@ struct NodeInserter {
                     try statement.bind(text: texts[link.linkDescription], at: parameter + 4)
                     let registers = link.extra.isEmpty ? nil : Self.encode(NodeRegisters.values(ofExtra: content.bytes(link.extra)), origin)
                     try statement.check(registers.bindValue(to: handle, at: parameter + 5))
+                    sequence? += 1
+                    try statement.check(sequence.bindValue(to: handle, at: parameter + 6))
                     parameter += Self.parametersOfRow
                 }
                 try statement.run()
@@ -118,13 +124,16 @@ struct NodeInserter {
         }
     }
 
-    private func insert(
+    private mutating func insert(
         _ id: ListNode.ID, in container: ListNode.ID, at key: OrderKey, _ title: TextSlice, of content: HexContent, _ registers: [UInt8]?,
         links: Int, row: Int64, _ origin: Origin
     ) throws {
-        try hex.bind([
+        sequence? += 1
+        let values: [any SQLValue] = [
             id.uuid, container.uuid, key.bytes, origin.clock, origin.replica, UTF8Text(utf8: content.bytes(title)), registers, links, row,
-        ])
+            sequence,
+        ]
+        try hex.bind(values)
         try hex.run()
     }
 

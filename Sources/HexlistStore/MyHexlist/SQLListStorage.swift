@@ -14,48 +14,82 @@ struct ListRecord: Sendable {
     var changes: Int64
     /// The last number in the trash.
     var deletions: Int64
+    /// The greatest number of a row, and the digest of all rows; `nil` if the user has no other machine.
+    var sequence: Int64?
+    var digest: ListDigest?
+    /// Whether the user has, or had, another machine. Then the rows of deleted nodes are never removed, because another machine may have the
+    /// nodes.
+    var isReplicated: Bool
 
     init(on reader: StoreReader) throws {
         let found = try reader.first(
             """
-            SELECT list.uuid, replica.number, replica.id, list.clock, list.changes, list.deletions
+            SELECT list.uuid, replica.number, replica.id, list.clock, list.changes, list.deletions, list.seq, list.digest, list.isReplicated
             FROM list JOIN replica ON replica.id = list.replica WHERE list.id = 1
             """
         ) { row -> ListRecord? in
             guard let id = row.nodeID(0) else { return nil }
             return ListRecord(
                 id: id, replica: ReplicaNumber(UInt64(bitPattern: row.int64(1))), replicaRow: row.int64(2), clock: row.int64(3),
-                changes: row.int64(4), deletions: row.int64(5))
+                changes: row.int64(4), deletions: row.int64(5), sequence: row.optionalInt64(6),
+                digest: row.optionalInt64(7).map { ListDigest(UInt64(bitPattern: $0)) }, isReplicated: row.bool(8))
         }
         guard let record = found ?? nil else { throw HexlistError(.storeUnusable, "The store has no list for My Hexlist.") }
         self = record
     }
 
-    private init(id: ListNode.ID, replica: ReplicaNumber, replicaRow: Int64, clock: Int64, changes: Int64, deletions: Int64) {
+    private init(
+        id: ListNode.ID, replica: ReplicaNumber, replicaRow: Int64, clock: Int64, changes: Int64, deletions: Int64, sequence: Int64?,
+        digest: ListDigest?, isReplicated: Bool
+    ) {
         (self.id, self.replica, self.replicaRow, self.clock) = (id, replica, replicaRow, clock)
-        (self.changes, self.deletions) = (changes, deletions)
+        (self.changes, self.deletions, self.isReplicated) = (changes, deletions, isReplicated)
+        (self.sequence, self.digest) = (sequence, digest)
     }
 }
 
-/// The rows of My Hexlist in the table `node`.
+/// The rows of My Hexlist in the table `node`, or those of the collection that will replace it in `joinNode`.
 struct SQLListStorage: ListStorage {
+    enum Table: String { case node, joinNode }
+
     let list: ListNode.ID
+    /// The greatest number of a row; `nil` if rows are not numbered.
+    var sequence: Int64?
+    /// The row of the replica in the table `replica` whose nodes the transaction merges; `nil` for local changes.
+    var source: Int64?
+    private let table: Table
     private let reader: StoreReader
     /// The numbers of the replicas by their rows, and the reverse.
-    let numbers: [Int64: ReplicaNumber]
-    let replicaRows: [ReplicaNumber: Int64]
+    private(set) var numbers: [Int64: ReplicaNumber]
+    private(set) var replicaRows: [ReplicaNumber: Int64]
     /// Milliseconds since 1970: the time of deletion of nodes that a transaction deletes.
     private let now: Int64
     /// The last number in the trash. Each deleted node gets the next one.
     private(set) var deletions: Int64
+    /// The hexes that became deleted but shown in this transaction.
+    private var retained: Set<ListNode.ID> = []
     /// For each deleted hex that is restored without its contents, the node that stands for these in the trash.
     private var itemsOfDetached: [ListNode.ID: ListNode.ID] = [:]
 
+    /// The rows of My Hexlist.
     init(_ list: ListRecord, on reader: StoreReader, at now: Int64 = 0) throws {
-        self.list = list.id
+        try self.init(list: list.id, in: .node, sequence: list.sequence, deletions: list.deletions, on: reader, at: now)
+    }
+
+    /// The rows of the collection that will replace My Hexlist.
+    init(joining list: ListNode.ID, on reader: StoreReader, at now: Int64) throws {
+        try self.init(list: list, in: .joinNode, sequence: nil, deletions: 0, on: reader, at: now)
+    }
+
+    private init(
+        list: ListNode.ID, in table: Table, sequence: Int64?, deletions: Int64, on reader: StoreReader, at now: Int64
+    ) throws {
+        self.list = list
+        self.sequence = sequence
+        self.table = table
+        self.deletions = deletions
         self.reader = reader
         self.now = now
-        deletions = list.deletions
         let rows = try reader.all("SELECT id, number FROM replica") { ($0.int64(0), ReplicaNumber(UInt64(bitPattern: $0.int64(1)))) }
         numbers = Dictionary(rows) { first, _ in first }
         replicaRows = Dictionary(rows.map { ($1, $0) }) { first, _ in first }
@@ -64,27 +98,36 @@ struct SQLListStorage: ListStorage {
     // MARK: - Reading
 
     func row(_ id: ListNode.ID) throws -> ListRow? {
-        try reader.first("SELECT \(Self.columns) FROM node WHERE uuid = ?", id.uuid, read: decode) ?? nil
+        try reader.first("SELECT \(Self.columns) FROM \(table.rawValue) WHERE uuid = ?", id.uuid, read: decode) ?? nil
     }
 
-    func hexes() throws -> [ListRow] { try reader.all("SELECT \(Self.columns) FROM node WHERE kind = 1", read: decode).compactMap(\.self) }
+    func hexes() throws -> [ListRow] {
+        try reader.all("SELECT \(Self.columns) FROM \(table.rawValue) WHERE kind = 1", read: decode).compactMap(\.self)
+    }
 
-    func nodes() throws -> [ListNode] { try reader.all("SELECT \(Self.columns) FROM node", read: decode).compactMap { $0?.node } }
+    func forEachNode(_ body: (ListNode) throws -> Void) throws {
+        let statement = try SQLStatement("SELECT \(Self.columns) FROM \(table.rawValue)", on: reader.db)
+        defer { statement.reset() }
+        try statement.bind([])
+        while try statement.step() {
+            if let node = decode(statement)?.node { try body(node) }
+        }
+    }
 
     func leaves(waitingFor hex: ListNode.ID) throws -> [ListNode.ID] {
-        try reader.all("SELECT uuid FROM node WHERE parent = ? AND container IS NULL AND kind <> 1", hex.uuid) { $0.nodeID(0) }
+        try reader.all("SELECT uuid FROM \(table.rawValue) WHERE parent = ? AND container IS NULL AND kind <> 1", hex.uuid) { $0.nodeID(0) }
             .compactMap(\.self)
     }
 
     func nodes(deletedWith hex: ListNode.ID) throws -> [ListNode.ID] {
-        try reader.all("SELECT uuid FROM node WHERE goneWith = ?", hex.uuid) { $0.nodeID(0) }.compactMap(\.self)
+        try reader.all("SELECT uuid FROM \(table.rawValue) WHERE goneWith = ?", hex.uuid) { $0.nodeID(0) }.compactMap(\.self)
     }
 
     func contents(of hex: ListNode.ID) throws -> [ListRow] {
         let rows = try reader.all(
-            "SELECT \(Self.columns) FROM node WHERE container = ? AND state <> 1 ORDER BY orderKey, uuid", hex.uuid, read: decode)
+            "SELECT \(Self.columns) FROM \(table.rawValue) WHERE container = ? AND state <> 1 ORDER BY orderKey, uuid", hex.uuid, read: decode)
         guard hex == list, try hasStrays() else { return rows.compactMap(\.self) }
-        let strays = try reader.all("SELECT \(Self.columns) FROM node WHERE container IS NULL AND state <> 1", read: decode)
+        let strays = try reader.all("SELECT \(Self.columns) FROM \(table.rawValue) WHERE container IS NULL AND state <> 1", read: decode)
         return (rows + strays).compactMap(\.self).sorted { left, right in
             let (first, second) = (left.node.place?.key.bytes ?? [], right.node.place?.key.bytes ?? [])
             return first == second ? left.node.id < right.node.id : first.lexicographicallyPrecedes(second)
@@ -108,7 +151,7 @@ struct SQLListStorage: ListStorage {
             let index = position.index(in: rows)
             return (index > 0 ? rows[index - 1] : nil, index < rows.count ? rows[index] : nil)
         }
-        let shown = "SELECT \(Self.columns) FROM node WHERE container = ?1 AND state <> 1"
+        let shown = "SELECT \(Self.columns) FROM \(table.rawValue) WHERE container = ?1 AND state <> 1"
         let (ascending, descending) = ("ORDER BY orderKey, uuid LIMIT 1", "ORDER BY orderKey DESC, uuid DESC LIMIT 1")
         func first(_ sql: String, _ values: any SQLValue...) throws -> ListRow? {
             let statement = try SQLStatement(sql, on: reader.db)
@@ -130,7 +173,7 @@ struct SQLListStorage: ListStorage {
 
     /// Whether there are links whose hex is unknown. They are shown in the root.
     private func hasStrays() throws -> Bool {
-        try reader.first("SELECT 1 FROM node WHERE container IS NULL AND state <> 1 LIMIT 1") { _ in true } ?? false
+        try reader.first("SELECT 1 FROM \(table.rawValue) WHERE container IS NULL AND state <> 1 LIMIT 1") { _ in true } ?? false
     }
 
     static let columns = """
@@ -166,28 +209,46 @@ struct SQLListStorage: ListStorage {
 
     // MARK: - Writing
 
-    mutating func write(_ row: ListRow, _: ListWrite) throws {
+    mutating func write(_ row: ListRow, _ kind: ListWrite) throws {
         let (node, place) = (row.node, row.node.place)
+        for replica in Set(node.versions.map(\.replica)) { _ = try self.row(of: replica) }
+        if kind != .purged { sequence? += 1 }
+        // A link that was deleted before it arrived here. It is only in the trash of machines that have shown it, but its values have to be
+        // removed here, too. (A hex keeps its values.)
+        let isUnshown = node.id.kind == .link && node.isMarkedDeleted && !node.isPurged && row.state == .deleted
         let titleVersion = node.title?.version == place?.version ? nil : node.title?.version
         let registers = NodeRegisters.encode(
             node.registers.lazy.map { [self] in (name: $0, clock: $1.version.clock, replica: replicaRow($1.version), value: $1.value) })
         try run(
             """
-            INSERT INTO node (uuid, url, service, parent, orderKey, previousParent, placeClock, placeBy, title, titleClock, titleBy,
-                registers, goneClock, goneBy, goneWith, container, state, leaves, kind)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            INSERT INTO \(table.rawValue) (uuid, url, service, parent, orderKey, previousParent, placeClock, placeBy, title, titleClock, titleBy,
+                registers, goneClock, goneBy, goneWith, container, state, leaves, kind, seq, via,
+                deletedAt, lived)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             ON CONFLICT (uuid) DO UPDATE SET trashedWith = CASE WHEN state = 1 AND excluded.goneWith IS NULL
-                    THEN CASE WHEN goneWith IS NULL THEN trashedWith ELSE ?20 END END,
+                    THEN CASE WHEN goneWith IS NULL THEN trashedWith ELSE ?24 END END,
                 (url, service, parent, orderKey, previousParent, placeClock, placeBy, title, titleClock, titleBy,
-                registers, goneClock, goneBy, goneWith, container, state, leaves)
+                registers, goneClock, goneBy, goneWith, container, state, leaves, seq, via)
                 = (excluded.url, excluded.service, excluded.parent, excluded.orderKey, excluded.previousParent, excluded.placeClock,
                 excluded.placeBy, excluded.title, excluded.titleClock, excluded.titleBy, excluded.registers, excluded.goneClock,
-                excluded.goneBy, excluded.goneWith, excluded.container, excluded.state, excluded.leaves)
+                excluded.goneBy, excluded.goneWith, excluded.container, excluded.state, excluded.leaves, coalesce(excluded.seq, seq),
+                iif(excluded.seq IS NULL, via, excluded.via))
             """, node.id.uuid, node.url, node.service, place?.parent.uuid, place?.key.bytes,
             place.flatMap { $0.previousParent == $0.parent ? nil : $0.previousParent.uuid }, place?.version.clock,
             place.map { replicaRow($0.version) }, node.title?.value, titleVersion?.clock, titleVersion.map(replicaRow), registers,
             node.deletion?.version.clock, node.deletion.map { replicaRow($0.version) }, node.deletion?.with?.uuid, row.container?.uuid,
-            row.state.rawValue, row.leaves, Int(node.id.kind.rawValue), try itemAfterDetaching(row))
+            row.state.rawValue, row.leaves, Int(node.id.kind.rawValue), kind == .purged ? nil : sequence,
+            kind == .received ? source : nil, isUnshown ? now : nil, isUnshown ? reader.lived : nil,
+            kind == .purged ? nil : try itemAfterDetaching(row))
+    }
+
+    /// Returns the row of a replica in the table `replica`, and inserts it if it is new.
+    mutating func row(of replica: ReplicaNumber) throws -> Int64 {
+        if let row = replicaRows[replica] { return row }
+        try run("INSERT INTO replica (number) VALUES (?)", Int64(bitPattern: replica.value))
+        let row = try reader.first("SELECT last_insert_rowid()") { $0.int64(0) } ?? 0
+        (replicaRows[replica], numbers[row]) = (row, replica)
+        return row
     }
 
     /// Returns the node of the trash item of which a node becomes a part: the first one that was detached from the same deleted hex.
@@ -195,7 +256,7 @@ struct SQLListStorage: ListStorage {
     /// - Returns: `nil` if the node is not being detached from a deleted hex, or is the first one.
     private mutating func itemAfterDetaching(_ row: ListRow) throws -> UUIDBytes? {
         guard row.state == .deleted, let deletion = row.node.deletion, deletion.with == nil else { return nil }
-        let hex = try reader.first("SELECT goneWith FROM node WHERE uuid = ?", row.node.id.uuid) { $0.nodeID(0) } ?? nil
+        let hex = try reader.first("SELECT goneWith FROM \(table.rawValue) WHERE uuid = ?", row.node.id.uuid) { $0.nodeID(0) } ?? nil
         guard let hex else { return nil }
         if let item = itemsOfDetached[hex] { return item.uuid }
         itemsOfDetached[hex] = row.node.id
@@ -204,21 +265,39 @@ struct SQLListStorage: ListStorage {
 
     mutating func update(_ id: ListNode.ID, container: ListNode.ID?, state: ListRow.State, leaves: Int) throws {
         if state != .present { deletions += 1 }
+        if state == .retained { retained.insert(id) }
+        // It is deleted now if it was present, or if a deleted hex was shown (state 2) before the transaction and is not any more.
+        func atDeletion(_ column: String, _ new: String) -> String {
+            "\(column) = CASE WHEN ?2 = 0 THEN NULL WHEN state = 0 OR state = 2 AND ?2 = 1 AND ?8 THEN \(new) ELSE \(column) END"
+        }
         try run(
             """
-            UPDATE node SET container = ?1, state = ?2, leaves = ?3,
-                deletedAt = CASE WHEN ?2 <> 0 THEN CASE WHEN state <> 0 THEN deletedAt ELSE ?5 END END,
-                lived = CASE WHEN ?2 <> 0 THEN CASE WHEN state <> 0 THEN lived ELSE ?4 END END,
-                trashNumber = CASE WHEN ?2 <> 0 THEN CASE WHEN state <> 0 THEN trashNumber ELSE ?7 END END
+            UPDATE \(table.rawValue) SET container = ?1, state = ?2, leaves = ?3, \(atDeletion("deletedAt", "?5")), \(atDeletion("lived", "?4")),
+                \(atDeletion("trashNumber", "?7"))
             WHERE uuid = ?6
-            """, container?.uuid, state.rawValue, leaves, reader.lived, now, id.uuid, deletions)
+            """, container?.uuid, state.rawValue, leaves, reader.lived, now, id.uuid, deletions, !retained.contains(id))
         if state != .deleted { try leaveTrash(id) }
     }
 
     /// Removes a node that is not deleted any more from an item of the trash. The other nodes of its own item become items.
     private func leaveTrash(_ id: ListNode.ID) throws {
-        try run("UPDATE node SET trashedWith = NULL WHERE uuid = ? AND trashedWith IS NOT NULL", id.uuid)
-        try run("UPDATE node SET trashedWith = NULL WHERE trashedWith = ?", id.uuid)
+        try run("UPDATE \(table.rawValue) SET trashedWith = NULL WHERE uuid = ? AND trashedWith IS NOT NULL", id.uuid)
+        try run("UPDATE \(table.rawValue) SET trashedWith = NULL WHERE trashedWith = ?", id.uuid)
+    }
+
+    // MARK: - Numbers
+
+    /// Calls `body` with the rows whose numbers are greater than one, in the order of their numbers, until it returns `false`.
+    func changed(
+        after number: Int64, limit: Int = .max, _ body: (_ node: ListNode, _ number: Int64, _ source: Int64?) throws -> Bool
+    ) throws {
+        let statement = try SQLStatement("SELECT \(Self.columns), seq, via FROM \(table.rawValue) WHERE seq > ? ORDER BY seq LIMIT ?", on: reader.db)
+        defer { statement.reset() }
+        try statement.bind([number, limit])
+        while try statement.step() {
+            guard let node = decode(statement)?.node else { continue }
+            guard try body(node, statement.int64(18), statement.optionalInt64(19)) else { return }
+        }
     }
 
     private func replicaRow(_ version: ListVersion) -> Int64 { replicaRows[version.replica] ?? 0 }
@@ -251,4 +330,11 @@ extension SQLStatement {
     func nodeID(_ column: Int32) -> ListNode.ID? { uuid(column).flatMap(ListNode.ID.init) }
 
     fileprivate func utf8Text(_ column: Int32) -> UTF8Text { UTF8Text(utf8: bytes(column)) }
+}
+
+extension ListNode {
+    /// The versions of all values.
+    fileprivate var versions: [ListVersion] {
+        [place?.version, title?.version, deletion?.version].compactMap(\.self) + registers.values.map(\.version)
+    }
 }

@@ -16,37 +16,49 @@ extension StoreWriter {
 
     /// Updates the rows of the hexes that a transaction changed. Call inside `change`.
     func project(_ tree: ListTransaction<SQLListStorage>.TreeChanges, _ storage: SQLListStorage) throws {
+        try addRows(of: tree.hexes.union(tree.contents), storage)
         let changed = try tree.hexes.union(tree.contents).compactMap { try changedHex($0, storage) }
         let gone = changed.filter { $0.node.state == .deleted }.map(\.row)
         let shown = changed.filter { $0.node.state != .deleted }
         try move(shown, storage, removing: gone)
-        for hex in shown { try show(hex, isExtended: tree.contents.contains(hex.node.node.id)) }
+        for hex in shown {
+            try show(hex, isExtended: tree.contents.contains(hex.node.node.id), isReceived: storage.source != nil)
+        }
     }
 
-    /// Inserts a row for a hex that is shown but has none, because it was deleted: at the top level, without values and links.
     /// - Returns: `nil` if the hex has no row: it is deleted, or the root.
     private func changedHex(_ id: ListNode.ID, _ storage: SQLListStorage) throws -> ChangedHex? {
         guard let node = try storage.row(id), id.kind == .hex, id != storage.list else { return nil }
-        let found = try first(
+        return try first(
             "SELECT hex.id, hex.parent FROM node JOIN hex ON hex.id = node.hex WHERE node.uuid = ? AND node.kind = 1", id.uuid
         ) { ChangedHex(node: node, row: $0.int64(0), parent: $0.optionalInt64(1)) }
-        if let found { return found }
-        guard node.state != .deleted else { return nil }
-        return ChangedHex(node: node, row: try insertRow(of: id), parent: nil)
     }
 
-    /// Inserts an empty row at the top level for a hex. A hex that had a row before gets its id again.
-    private func insertRow(of id: ListNode.ID) throws -> Int64 {
-        let row = try hex(ofNode: id) ?? counters.nextHex
-        _ = try inserter().insert(
-            HexContent(), HexInserter.Row(id: row, location: .mine, unread: false, byteCount: 0, receivedAt: id.time))
-        counters.mine &+= 1
-        if row == counters.nextHex {
-            counters.nextHex &+= 1
-            try run("UPDATE node SET hex = ? WHERE uuid = ?", row, id.uuid)
+    /// Adds empty rows at the top level for hexes that are shown and have none: they came from another machine, or were revived. A revived
+    /// hex gets the id that it had. New ones are in the order of their nodes, above the present ones.
+    private func addRows(of hexes: Set<ListNode.ID>, _ storage: SQLListStorage) throws {
+        var new: [(node: ListNode, row: Int64?)] = []
+        for id in hexes where id.kind == .hex && id != storage.list {
+            guard let row = try storage.row(id), row.state != .deleted else { continue }
+            let number = try hex(ofNode: id)
+            if let number, try first("SELECT 1 FROM hex WHERE id = ?", number, read: { _ in true }) != nil { continue }
+            new.append((row.node, number))
         }
-        try reindex([row])
-        return row
+        new.sort { left, right in
+            let (first, second) = (left.node.place?.key.bytes ?? [], right.node.place?.key.bytes ?? [])
+            return first == second ? left.node.id > right.node.id : second.lexicographicallyPrecedes(first)
+        }
+        for (node, number) in new {
+            let row = number ?? counters.nextHex
+            if number == nil {
+                counters.nextHex &+= 1
+                try run("UPDATE node SET hex = ? WHERE uuid = ?", row, node.id.uuid)
+            }
+            _ = try inserter().insert(
+                HexContent(), HexInserter.Row(id: row, location: .mine, unread: false, byteCount: 0, receivedAt: node.id.time))
+            counters.mine &+= 1
+            try reindex([row])
+        }
     }
 
     // MARK: - Places
@@ -109,14 +121,22 @@ extension StoreWriter {
     // MARK: - Contents
 
     /// Writes the values of a hex into its row, and its links.
-    /// - Parameter isExtended: whether its links changed.
-    private func show(_ hex: ChangedHex, isExtended: Bool) throws {
-        let content = try content(of: hex.node)
+    /// - Parameters:
+    ///   - isExtended: whether its links changed.
+    ///   - isReceived: whether they came from another machine.
+    private func show(_ hex: ChangedHex, isExtended: Bool, isReceived: Bool) throws {
+        var content = try content(of: hex.node)
         let texts = [content.hexDescription, content.hexColor, content.senderUUID, content.senderName, content.extra].map(content.bytes)
         let present = try first("SELECT description, color, senderUUID, senderName, extra FROM hex WHERE id = ?", hex.row) { row in
             (0..<5).map { row.bytes($0) }
         }
         guard isExtended || texts != present else { return }
+        if content.links.count > ProtocolLimits.links {
+            // Changes of several machines together may exceed the limit. Links beyond the ids that are reserved for a hex are not shown.
+            let count = try first("SELECT linkCount FROM hex WHERE id = ?", hex.row) { $0.int(0) } ?? 0
+            if content.links.count > HexInserter.maximumLinks { content.links.removeLast(content.links.count - HexInserter.maximumLinks) }
+            guard isReceived || content.links.count <= count else { throw HexlistError.tooLarge(content) }
+        }
         try unindex([hex.row])
         let before = try size(of: hex.row)
         try run(
@@ -125,7 +145,6 @@ extension StoreWriter {
             """, UTF8Text(utf8: texts[0]), UTF8Text(utf8: texts[1]), UTF8Text(utf8: texts[2]), UTF8Text(utf8: texts[3]),
             UTF8Text(utf8: texts[4]), content.links.count, content.byteCount, hex.row)
         if isExtended {
-            guard content.links.count <= ProtocolLimits.links else { throw HexlistError.tooLarge(content) }
             try run("DELETE FROM link WHERE id BETWEEN ?1 << 13 AND (?1 << 13) + 8191", hex.row)
             try inserter().insertLinks(of: content, hex.row)
             try forgetDeadLinks(of: hex.row)

@@ -174,6 +174,7 @@ extension HexStore {
             }
         }
         while try await write({ try $0.removeFromTrash(limit: Self.nodesPerPurge) { $0.number <= last } }).nodes > 0 {}
+        while try await write({ try $0.purgeUnshown(deletedUntil: .max, limit: Self.nodesPerPurge) }) > 0 {}
         return count
     }
 
@@ -309,7 +310,35 @@ extension StoreWriter {
             defer { bytes -= item.bytes }
             return item.lived <= old || bytes > trashBytes && item.number < newest
         }
-        return (removed.hexes, removed.links)
+        return (removed.hexes, removed.links + (try purgeUnshown(deletedUntil: old, limit: limit)))
+    }
+
+    /// Removes the values of links that were deleted before they arrived here.
+    /// - Parameters:
+    ///   - time: the latest time of their arrival, by `StoreOpenTimeClock`.
+    ///   - limit: maximum number of links.
+    /// - Returns: their number.
+    fileprivate func purgeUnshown(deletedUntil time: Int64, limit: Int) throws -> Int {
+        try change {
+            let links = try all(
+                "SELECT uuid FROM node INDEXED BY nodeUnshown WHERE trashNumber IS NULL AND lived <= ? ORDER BY lived LIMIT ?", time, limit
+            ) { $0.nodeID(0) }.compactMap(\.self)
+            try purge(links)
+            return links.count
+        }
+    }
+
+    /// Takes deleted nodes out of the trash, and removes the values of the links. Their ids and deletion marks stay, because other machines
+    /// may have the nodes.
+    private func purge(_ nodes: [ListNode.ID]) throws {
+        guard !nodes.isEmpty else { return }
+        try changeMine(at: 0) { mine in  // the time is not used
+            for node in nodes { try mine.nodes.purge(node) }
+            _ = mine.nodes.takeChanges()  // it changes nothing that is shown
+        }
+        for node in nodes {
+            try run("UPDATE node SET trashNumber = NULL, trashedWith = NULL, deletedAt = NULL, lived = NULL WHERE uuid = ?", node.uuid)
+        }
     }
 
     /// An item of the trash with everything that was deleted together with it.
@@ -321,7 +350,8 @@ extension StoreWriter {
         var bytes: Int
     }
 
-    /// Removes the nodes of the oldest items, as long as `isDue`. A change log that names them cannot restore them any more.
+    /// Removes the nodes of the oldest items, as long as `isDue`. A change log that names them cannot restore them any more. If there are or
+    /// were own machines, ids, deletion marks, and the values of hexes stay.
     /// - Parameter limit: the number of nodes after which no further item is removed.
     /// - Returns: the numbers of removed nodes.
     fileprivate func removeFromTrash(
@@ -329,8 +359,13 @@ extension StoreWriter {
     ) throws -> (hexes: Int, links: Int, nodes: Int) {
         try change {
             var removed = (hexes: 0, links: 0, nodes: 0)
-            while removed.nodes < limit, let item = try oldestItem(), isDue(item) {
-                for node in item.nodes { try run("DELETE FROM node WHERE uuid = ?", node.uuid) }
+            let isReplicated = try ListRecord(on: self).isReplicated
+            while removed.nodes < limit, let item = try oldestItem(includingShown: isReplicated), isDue(item) {
+                if isReplicated {
+                    try purge(item.nodes)
+                } else {
+                    for node in item.nodes { try run("DELETE FROM node WHERE uuid = ?", node.uuid) }
+                }
                 removed.hexes += item.nodes.count { $0.kind == .hex }
                 removed.links += item.nodes.count { $0.kind == .link }
                 removed.nodes += item.nodes.count
@@ -339,9 +374,12 @@ extension StoreWriter {
         }
     }
 
-    private func oldestItem() throws -> WholeItem? {
+    /// - Parameter includesShown: whether a hex that is shown because of later contents is included. Its other contents are in the trash.
+    private func oldestItem(includingShown includesShown: Bool) throws -> WholeItem? {
         let top = try first(
-            "SELECT trashNumber, lived, uuid FROM \(Self.allItems) AND state = 1 ORDER BY trashNumber LIMIT 1"
+            """
+            SELECT trashNumber, lived, uuid FROM \(Self.allItems)\(includesShown ? "" : " AND state = 1") ORDER BY trashNumber LIMIT 1
+            """
         ) { (number: $0.int64(0), lived: $0.int64(1), node: $0.bytes(2)) }
         guard let top else { return nil }
         let nodes = try all(

@@ -82,8 +82,8 @@ extension StoreWriter {
 
     private func checkIsUndoable(_ number: Int64) throws {
         let row = try first(
-            "SELECT undoneBy, nodes IS NOT NULL FROM mineChange WHERE number = ?", number
-        ) { (undoneBy: $0.optionalInt64(0), hasNodes: $0.bool(1)) }
+            "SELECT undoneBy, nodes IS NOT NULL, kind FROM mineChange WHERE number = ?", number
+        ) { (undoneBy: $0.optionalInt64(0), hasNodes: $0.bool(1), isJoining: $0.int(2) == MyHexlistChange.Kind.joined.rawValue) }
         guard let row else {
             throw HexlistError(
                 .notFound, "There is no change \(number) in the log.",
@@ -98,6 +98,11 @@ extension StoreWriter {
                 : HexlistError(
                     .badRequest, "Change \(number) was undone, and made again by change \(last).",
                     hint: "To undo it again: `hexlist mine undo \(last)`.")
+        }
+        guard !row.isJoining else {
+            throw HexlistError(
+                .badRequest, "Change \(number) added the collection of another machine, which cannot be undone.",
+                hint: "The folder of the store has a copy of My Hexlist from before: `before-join-….ndjson`.")
         }
         guard row.hasNodes else {
             throw HexlistError(
@@ -178,13 +183,20 @@ extension MyHexlistTransaction {
     ) throws -> (isReverted: Bool, kept: [(ListNode.ID, ListChange.Part)]) {
         var kept: [(ListNode.ID, ListChange.Part)] = []
         var changes: [ListChange] = []
-        var (deletions, deleted): ([ListNode.ID], Set<ListNode.ID>) = ([], [])
+        var deletions: [ListNode.ID] = []
+        let added = Set(records.compactMap(\.addedHex))
+        let deleted = Set(records.compactMap(\.deletedNode))
         for record in records {
-            guard case .node(let change, _) = record else { continue }
+            guard case .node(let change, let container) = record else { continue }
+            // Hexes that another machine added are deleted below, with what was added inside.
+            if change.parts.contains(.addition), added.contains(change.after.id) || container.map(added.contains) ?? false { continue }
             if change.parts.contains(.deletion) {
-                deleted.insert(change.after.id)
                 // Nodes that were deleted together with a hex are restored with it.
                 if let hex = change.after.deletion?.with, deleted.contains(hex) { continue }
+                guard try isRestorable(change.after.id) else {
+                    kept.append((change.after.id, .deletion))
+                    continue
+                }
                 deletions.append(change.after.id)
             }
             changes.append(change)
@@ -204,7 +216,9 @@ extension MyHexlistTransaction {
         if try restoreSeparated(deletedBy: number, except: restoredAlone, &restored) { isReverted = true }
         for record in records.reversed() {
             switch record {
-            case .node: break
+            case .node(_, let container):
+                guard let id = record.addedHex, !(container.map(added.contains) ?? false) else { continue }
+                kept += try undoAddition(of: id, nil, undone)
             case .tree(let id, _, let version):
                 kept += try undoAddition(of: id, version, undone)
             case .links(let hex, let version):
@@ -215,13 +229,18 @@ extension MyHexlistTransaction {
         return (isReverted, kept)
     }
 
+    /// Whether a node is shown, or is in the trash. A hex that was removed from the trash has its values still, if there are own machines.
+    private func isRestorable(_ id: ListNode.ID) throws -> Bool {
+        try writer.first("SELECT 1 FROM node WHERE uuid = ? AND (state <> 1 OR trashNumber IS NOT NULL)", id.uuid) { _ in true } ?? false
+    }
+
     /// Returns the tags that only got another number, because another tag was added or removed.
     private static func renumberedTags(of changes: [ListChange]) -> [ListNode.ID: Set<ListChange.Part>] {
         Dictionary(changes.map { ($0.after.id, $0.parts.filter($0.isRenumberedTag)) }) { $0.union($1) }
     }
 
     private mutating func undoAddition(
-        of id: ListNode.ID, _ version: ListVersion, _ undone: ListTransaction<SQLListStorage>.IgnoredVersions
+        of id: ListNode.ID, _ version: ListVersion?, _ undone: ListTransaction<SQLListStorage>.IgnoredVersions
     ) throws -> [(ListNode.ID, ListChange.Part)] {
         guard try nodes.storage.row(id)?.state == .present else { return [] }
         let (inside, kept) = try nodes.undoAddition(of: id, version: version, undone)
@@ -261,5 +280,19 @@ extension MyHexlistTransaction {
             id.uuid
         ) { (hex: $0.optionalInt64(0), url: $0.text(1)) }
         return KeptValue(change: number, hex: found?.hex, link: id.kind == .hex ? nil : found?.url ?? "", name: part.valueName)
+    }
+}
+
+extension ChangeRecord {
+    /// The hex that another machine added; `nil` for other records.
+    fileprivate var addedHex: ListNode.ID? {
+        guard case .node(let change, _) = self, change.after.id.kind == .hex, change.parts.contains(.addition) else { return nil }
+        return change.after.id
+    }
+
+    /// The node that the change deleted; `nil` for other records.
+    fileprivate var deletedNode: ListNode.ID? {
+        guard case .node(let change, _) = self, change.parts.contains(.deletion) else { return nil }
+        return change.after.id
     }
 }

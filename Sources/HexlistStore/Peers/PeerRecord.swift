@@ -61,6 +61,8 @@ public struct PeerRecord: Sendable, Equatable {
     /// Maximum number of links of a hex that are opened in the browser when it arrives.
     public var openLinks = 0
     public var routes = RouteSelection.any
+    /// Whether it is one of the user's own machines (`OwnMachine`).
+    public var isOwn = false
     /// The card with the peer's public keys; only of trusted peers.
     public var card: PeerCard?
 

@@ -144,6 +144,7 @@ extension StoreWriter {
                 UPDATE peer SET trust = ?1, fingerprint = coalesce(fingerprint, ?2), card = CASE WHEN ?1 = 'trusted' THEN card END
                 WHERE id = ?3
                 """, trust.rawValue, fingerprint?.bytes, row.id)
+            if trust != .trusted { try removeOwnMachine(peer) }
             changed(.peers)
             let held = try heldIDs(of: row.id, unproven: trust == .blocked)
             switch trust {
@@ -185,6 +186,7 @@ extension StoreWriter {
                 """, row.id)
             try run("DELETE FROM groupMember WHERE peer = ?", row.id)
             try run("DELETE FROM endpoint WHERE peer = ?", row.id)
+            try removeOwnMachine(peer)
             changed(.peers)
             return try dropPeers("AND id = ?", row.id) == 1
         }
@@ -234,7 +236,8 @@ extension StoreWriter {
 extension PeerRecord {
     fileprivate static let columns = """
         id, uuid, fingerprint, name, alias, trust, version, boot, lastSeenAt, hexes, unread, held, heldBytes, queued, receive, notify,
-        fetchLimit, fetchDay, fetchDayBytes, fetchTo, kind, openLinks, card, cardSerial, routes
+        fetchLimit, fetchDay, fetchDayBytes, fetchTo, kind, openLinks, card, cardSerial, routes,
+        trust = 'trusted' AND EXISTS (SELECT 1 FROM ownMachine WHERE ownMachine.peer = peer.uuid)
         """
 
     /// Reads a row of the table `peer`; `nil` if it has no valid UUID, as in a damaged file.
@@ -264,5 +267,6 @@ extension PeerRecord {
         openLinks = row.int(21)
         if !row.isNull(22) { card = PeerCard(bytes: row.bytes(22), serial: UInt32(clamping: row.int64(23))) }
         routes = row.optionalText(24).flatMap { RouteSelection($0) } ?? .any
+        isOwn = row.bool(25)
     }
 }

@@ -30,11 +30,18 @@ final class ListRequests {
     /// Requests a listing. Cancelling the task cancels the request.
     /// - Throws: `HexlistError`: `notFound`; `gone` if the peer cannot be reached; `refused` if its answer is invalid.
     func ask(_ peer: PeerID, _ target: FileRequestTarget, _ host: isolated FileTransfers) async throws -> [UInt8] {
+        try await ask(peer, target.description, limit: FolderListing.maximumBytes, host)
+    }
+
+    /// - Parameters:
+    ///   - target: the path and query.
+    ///   - limit: maximum bytes of the answer.
+    func ask(_ peer: PeerID, _ target: String, limit: Int, _ host: isolated FileTransfers) async throws -> [UInt8] {
         if !host.connections.isConnected(peer) { try await arrival(of: peer, host) }
         await acquireSlot(peer, host)
         defer { releaseSlot(peer) }
         try Task.checkCancellation()
-        let request = ListRequest()
+        let request = ListRequest(limit: limit)
         return try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
                 request.done = { [weak host] result, connection in
@@ -45,7 +52,7 @@ final class ListRequests {
                 }
                 host.connections.connect(to: peer, host) { result in
                     switch result {
-                    case .success(let connection): request.ask(connection, target.description)
+                    case .success(let connection): request.ask(connection, target)
                     case .failure(.unreachable(let why)): request.end(.failure(HexlistError(.gone, why)))
                     }
                 }
@@ -124,6 +131,10 @@ private final class ListRequest: FileClientDelegate, @unchecked Sendable {
     private var connection: FileClientConnection?
     private var bytes: [UInt8] = []
     private var isAnswered = false
+    /// Maximum bytes of the answer.
+    private let limit: Int
+
+    init(limit: Int) { self.limit = limit }
 
     func ask(_ connection: FileClientConnection, _ target: String) {
         guard done != nil else { return connection.abort() }
@@ -142,8 +153,9 @@ private final class ListRequest: FileClientDelegate, @unchecked Sendable {
     func answered(_ head: FileAnswerHead, on connection: FileClientConnection) {
         isAnswered = true
         switch head.status {
-        case 200 where head.entityTag == nil && head.length <= Int64(FolderListing.maximumBytes): return
-        case 200: end(.failure(HexlistError(.refused, "The peer's answer is not a list of a folder.")))
+        case 200 where head.entityTag == nil && head.length <= Int64(limit): return
+        case 200: end(.failure(HexlistError(.refused, "The peer's answer is not a list.")))
+        case 503: end(.failure(HexlistError(.recentlyFailed, "The peer cannot answer at the moment.", hint: "Try again.")))
         case 404: end(.failure(HexlistError(.notFound, "It does not exist, is not readable there, or is not shared with this machine.")))
         default: end(.failure(HexlistError(.refused, "The peer answered with status \(head.status).")))
         }

@@ -1,6 +1,7 @@
 import HexlistAPI
 import HexlistFiles
-import HexlistModel
+public import HexlistLists
+public import HexlistModel
 
 /// Finds the services whose files can be listed and linked to, by the names that users type.
 public struct ServiceDirectory: Sendable {
@@ -50,6 +51,14 @@ public struct ServiceDirectory: Sendable {
 }
 
 extension FileTransfers {
+    /// Requests lists from an own machine (`ListRequestTarget`).
+    /// - Throws: as `list`; `recentlyFailed` if the peer cannot answer at the moment.
+    public func requestList(_ target: ListRequestTarget, from peer: PeerID) async throws -> [UInt8] {
+        guard node.isTrusted(peer) else { throw HexlistError(.gone, "The peer is no longer trusted.") }
+        let limit = target == .overview ? ListLimits.overviewBytes : ListLimits.receivedPageBytes
+        return try await fetching.lists.ask(peer, target.description, limit: limit, self)
+    }
+
     /// Requests a listing from a peer.
     func list(_ peer: PeerID, _ target: FileRequestTarget) async throws -> [UInt8] {
         guard node.isTrusted(peer) else { throw HexlistError(.gone, "The peer is no longer trusted.") }

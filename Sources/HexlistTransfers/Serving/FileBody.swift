@@ -52,6 +52,12 @@ enum FileAnswers {
             status: 200, fields: [("Content-Type", "application/json")], body: .text(String(decoding: listing.wireBytes, as: UTF8.self)))
     }
 
+    /// Returns a response about lists. It has no entity tag.
+    static func json(_ bytes: [UInt8]) -> FileAnswer {
+        FileAnswer(
+            status: 200, fields: [("Content-Type", "application/json")], body: .text(String(decoding: bytes, as: UTF8.self)))
+    }
+
     /// Returns the response with a file, or with the requested range of it.
     /// - Parameter sent: called when the kernel has accepted the last byte of the file.
     static func answer(

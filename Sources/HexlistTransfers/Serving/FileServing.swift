@@ -123,7 +123,7 @@ final class FileServing {
         guard host.node.isTrusted(connection.peer) else { return connection.answer(requests.map { _ in FileAnswers.notFound }) }
         let peer = connection.peer.peerID
         let changes = shareChanges
-        let files = PeerFileRequests(peer: peer, store: host.store, tagKey: tagKey) { [weak host] row in
+        let files = PeerFileRequests(peer: peer, store: host.store, tagKey: tagKey, now: host.clocks.milliseconds) { [weak host] row in
             host?.assumeIsolated { host in
                 if !row.isFetched { host.store.recordFetch(of: row.id, by: peer) }
                 host.node.record(.offerFetched, peer: peer, data: ["name": row.name, "bytes": "\(row.size)"])

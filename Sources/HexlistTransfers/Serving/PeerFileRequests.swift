@@ -1,6 +1,7 @@
 import Crypto
 import HexlistAPI
 import HexlistFiles
+import HexlistLists
 import HexlistModel
 import HexlistStore
 import HexlistTransport
@@ -40,6 +41,8 @@ struct PeerFileRequests: Sendable {
     let peer: PeerID
     let store: HexStore
     let tagKey: SymmetricKey
+    /// Milliseconds since 1970.
+    let now: Int64
     /// Called when the last byte of an offered file was sent.
     let sent: @Sendable (OfferRow) -> Void
 
@@ -71,6 +74,7 @@ struct PeerFileRequests: Sendable {
         case offer(OfferRow)
         case shares([ShareRow])
         case entry(ShareRow, SharePath, FileRequestTarget.EntryQuery)
+        case lists(ListRequestTarget)
         case nothing
     }
 
@@ -83,7 +87,7 @@ struct PeerFileRequests: Sendable {
             let row = try shares[key] ?? reader.share(name, for: peer)
             shares[key] = .some(row)
             return row.map { .entry($0, path, query) } ?? .nothing
-        case nil: return .nothing
+        case nil: return ListRequestTarget(request.target).map(LookupResult.lists) ?? .nothing
         }
     }
 
@@ -94,6 +98,7 @@ struct PeerFileRequests: Sendable {
             case .offer(let row): return try answer(request, row)
             case .shares(let rows): return made(.shares(rows), request, share: nil)
             case .entry(let row, let path, let query): return made(try ShareAnswer(row, path, query), request, share: row)
+            case .lists(let target): return try answer(target)
             }
         } catch let fault as FileFault {
             return .failed(fault)
@@ -107,6 +112,19 @@ struct PeerFileRequests: Sendable {
         case .list(let listing): Reply(answer: FileAnswers.list(listing), share: share, isList: true)
         case .folder(let reading): Reply(answer: FileAnswers.notFound, share: share, isList: true, reading: reading)
         case .file(let source, let mediaType): Reply(answer: reply(request, source, mediaType, sent: nil), share: share)
+        }
+    }
+
+    private func answer(_ target: ListRequestTarget) throws -> Reply {
+        switch target {
+        case .overview:
+            return Reply(answer: FileAnswers.json(try store.readSync { try $0.listOverview(for: peer, at: now) }.json), isList: true)
+        case .page(let list, let request):
+            switch try store.listPageSync(list, request, for: peer) {
+            case .page(let json): return Reply(answer: FileAnswers.json(json), isList: true)
+            case .notFound: return .notFound
+            case .busy: return Reply(answer: FileAnswers.broken)
+            }
         }
     }
 

@@ -159,7 +159,7 @@ extension WrapperDecoder {
         case .hello: try reader.hello(json, at: start, open: open)
         case .ack: try reader.receipt(json, at: start, open: open)
         case .pair: try reader.pairing(json, at: start, open: open)
-        case .alert, .ping, .pong, .bye, .dialBack, .dialedBack, .fileDial: try json.skipValue(at: start, open: open)
+        case .alert, .ping, .pong, .bye, .dialBack, .dialedBack, .fileDial, .listNews: try json.skipValue(at: start, open: open)
         }
     }
 

@@ -47,6 +47,8 @@ public enum WrapperEncoder {
         frame(WrapperWriter.message(.fileDial, request.message), into: &buffer)
     }
 
+    public static func listNews(into buffer: inout ByteBuffer) { frame(WrapperWriter.message(.listNews, nil), into: &buffer) }
+
     public static func pair(_ pairing: Pairing, into buffer: inout ByteBuffer) {
         frame(WrapperWriter.pair(pairing), into: &buffer)
     }

@@ -18,13 +18,16 @@ struct MineLogCommand: AsyncParsableCommand {
         commandName: "log", abstract: "List the changes of My Hexlist, newest first.",
         discussion: """
             With a hex, only changes of this hex and of its links, with the values before. `hexlist mine undo` reverts changes. The log has \
-            the changes of the last 30 days, at most 20,000.
+            the changes of the last 30 days, at most 20,000. AUTHOR is the machine that made a change, if you have several (`hexlist own`).
             """)
 
     @OptionGroup var common: CommonOptions
 
     @Option(help: ArgumentHelp("Only changes since then: 7d, 12h, or a day such as 2031-04-05.", valueName: "time"))
     var since: String?
+
+    @Option(help: ArgumentHelp("Only changes that came from this machine.", valueName: "peer"), completion: .ownMachines)
+    var from: String?
 
     @OptionGroup var rows: RowLimit
 
@@ -34,20 +37,24 @@ struct MineLogCommand: AsyncParsableCommand {
     func run() async throws {
         let output = common.output
         let since = try since.map { try TimeInput.parse($0, isEnd: false) }
-        let header = hex == nil ? ["NUMBER", "WHEN", "CHANGE", "HEX", "DESCRIPTION"] : ["NUMBER", "WHEN", "CHANGE", "BEFORE"]
         try await common.withClient { client in
+            // A daemon of an earlier version has no own machines.
+            let hasAuthors = from != nil ? true : output.json ? false : !((try? await client.ownMachines()) ?? []).isEmpty
+            let header =
+                ["NUMBER", "WHEN"] + (hasAuthors ? ["AUTHOR"] : []) + ["CHANGE"] + (hex == nil ? ["HEX", "DESCRIPTION"] : ["BEFORE"])
             let (listed, hasMore) = try await output.pages(maximum: rows.maximum(for: output), header: header) {
-                try await client.mineLog(hex: hex?.value, since: since, limit: $0, after: $1)
+                try await client.mineLog(hex: hex?.value, since: since, from: from, limit: $0, after: $1)
             } cells: { change in
-                let first = [
-                    Table.Cell(String(change.number)), Table.Cell(HumanText.moment(change.at), .faint),
-                    Table.Cell(MineHistoryText.change(change), minimum: 30),
-                ]
+                let first =
+                    [Table.Cell(String(change.number)), Table.Cell(HumanText.moment(change.at), .faint)]
+                    + (hasAuthors ? [MineHistoryText.author(change)] : [])
+                    + [Table.Cell(MineHistoryText.change(change), minimum: 30)]
                 guard hex == nil else { return first + [Table.Cell(MineHistoryText.before(change), columns: 200, minimum: 16)] }
                 return first + [MineHistoryText.cell(hex: change.hex), Table.Cell(MineHistoryText.subject(change), minimum: 16)]
             }
             if listed == 0, !output.json {
-                StandardError.note(hex == nil && since == nil ? "The change log is empty." : "There are no such changes in the log.")
+                StandardError.note(
+                    hex == nil && since == nil && from == nil ? "The change log is empty." : "There are no such changes in the log.")
             }
             if hasMore { StandardError.note("There are more; list all with --limit 0.") }
         }
@@ -150,9 +157,15 @@ enum MineHistoryText {
     /// Returns what a change did, such as `deleted 1 hex and 18 links`.
     static func change(_ change: MineChangeJSON) -> String {
         let text = changes(change.hexes, change.links, change.values)
-        let done = change.undo ? "undo, which \(text)" : text
+        let done = change.undo ? "undo, which \(text)" : change.joined ? "merged, which \(text)" : text
         // At the beginning, because the end of the text is cut on a narrow terminal.
         return change.undoneBy == nil ? done : "undone: \(done)"
+    }
+
+    /// Returns the cell with the machine that made a change.
+    static func author(_ change: MineChangeJSON) -> Table.Cell {
+        guard let by = change.by else { return Table.Cell("here", .faint) }
+        return Table.Cell(PeerDisplayName(by, change.tag).shown(.named, columns: 40), columns: 40)
     }
 
     /// Returns the parts of a change, such as `added 2 links, renamed 1 hex`.

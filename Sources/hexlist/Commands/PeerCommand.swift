@@ -66,7 +66,7 @@ struct PeerShowCommand: AsyncParsableCommand {
         if let uuid = peer.uuid { table.add("uuid", uuid.description) }
         table.add("state", peer.reason.map { "\(PeersText.state(peer)): \($0)" } ?? PeersText.state(peer))
         if let why = peer.why { table.add("why", why) }
-        table.add("trust", peer.trust.text)
+        table.add("trust", peer.own ? "\(peer.trust.text), own machine (`hexlist own`)" : peer.trust.text)
         if let fingerprint = peer.fingerprint { table.add("fingerprint", lines: HumanText.fingerprint(fingerprint.description)) }
         if let version = peer.version { table.add("version", version) }
         for endpoint in peer.endpoints {
@@ -288,10 +288,13 @@ struct PeerUntrustCommand: AsyncParsableCommand {
     @OptionGroup var argument: PeerArgument
 
     func run() async throws {
-        try await argument.change {
-            try await $0.untrust(argument.peer)
+        var wasOwn = false
+        try await argument.change { client in
+            // Only the text says that the exchange of My Hexlist ends.
+            wasOwn = try await client.peer(argument.peer).own
+            return try await client.untrust(argument.peer)
         } as: {
-            "\($0.label.shown(.named)) is now a stranger."
+            "\($0.label.shown(.named)) is now a stranger.\(wasOwn ? " \(OwnText.ended)" : "")"
         } undo: {
             ["peer", "trust", $0.uuid?.description ?? ""]
         }
@@ -357,6 +360,7 @@ struct PeerForgetCommand: AsyncParsableCommand {
     static func lines(_ peer: PeerView, waiting: Int, hasMore: Bool) -> [String] {
         var removed: [String] = []
         if peer.trust != .stranger { removed.append(peer.trust.text) }
+        if peer.own { removed.append("one of your own machines") }
         if let alias = peer.alias { removed.append("the alias \(TerminalText.clean(alias, columns: 60))") }
         let groups = peer.groups.map { TerminalText.clean(GroupName.marked($0), columns: 40) }
         if !groups.isEmpty { removed.append("in \(groups.joined(separator: ", "))") }

@@ -15,7 +15,8 @@ struct PeersListCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "list", abstract: "List peers that are online, and trusted peers that are away.",
         discussion: """
-            Trusted peers come first, also if two machines share one identity (`conflict`). --all adds strangers that are away and \
+            Trusted peers come first, also if two machines share one identity (`conflict`). The trust `own` is that of your own machines \
+            (`hexlist own`). --all adds strangers that are away and \
             ghosts: announcements that are not a separate, live peer. --json lists peers that are away only with --all.
             """)
 
@@ -138,7 +139,7 @@ struct PeersListCommand: AsyncParsableCommand {
         let address = PeersText.place(peer)
         var cells = [
             Table.Cell(peer.label.head, columns: 32, minimum: 12), Table.Cell(peer.uuid?.shortID ?? "–"), state,
-            Table.Cell(peer.trust.text, peer.trust == .blocked ? .failure : .plain),
+            Table.Cell(peer.own ? "own" : peer.trust.text, peer.trust == .blocked ? .failure : .plain),
             Table.Cell(count: peer.unread, peer.unread == 0 ? .faint : .strong, none: "–"),
         ]
         if hasKinds { cells.append(Table.Cell(PeersText.kind(peer))) }

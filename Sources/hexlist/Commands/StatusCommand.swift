@@ -22,16 +22,18 @@ struct StatusCommand: AsyncParsableCommand {
             try output.bytes(try await common.withClient { try await $0.metrics() })
             return try output.flush()
         }
-        let (status, conflicts) = try await common.withClient { client in
+        let (status, conflicts, own) = try await common.withClient { client in
             let status = try await client.status()
-            // Only the table shows the names of these peers. JSON output must stay as in earlier releases.
-            guard status.ghosts > 0, !output.json else { return (status, [PeerView]()) }
-            return (status, try await client.peers(all: true).filter(\.isTwice))
+            // Only the table shows these peers and machines. JSON output must stay as in earlier releases.
+            guard !output.json else { return (status, [PeerView](), [OwnMachineView]()) }
+            let conflicts = status.ghosts > 0 ? try await client.peers(all: true).filter(\.isTwice) : []
+            // A daemon of an earlier version has no own machines.
+            return (status, conflicts, (try? await client.ownMachines()) ?? [])
         }
         if output.json {
             try output.object(status)
         } else {
-            try output.table(table(status, conflicts))
+            try output.table(table(status, conflicts, own))
         }
         try output.flush()
     }
@@ -50,8 +52,10 @@ struct StatusCommand: AsyncParsableCommand {
     }
 
     /// Returns the table that shows the status.
-    /// - Parameter conflicts: the trusted peers whose identity two machines use.
-    private func table(_ status: StatusJSON, _ conflicts: [PeerView]) -> Table {
+    /// - Parameters:
+    ///   - conflicts: the trusted peers whose identity two machines use.
+    ///   - own: the user's other machines.
+    private func table(_ status: StatusJSON, _ conflicts: [PeerView], _ own: [OwnMachineView]) -> Table {
         var table = Table()
         table.add("name", status.name, .strong)
         table.add("uuid", status.uuid.description)
@@ -83,6 +87,10 @@ struct StatusCommand: AsyncParsableCommand {
         table.add("peers", "\(status.peers) online\(ghosts)")
         for peer in conflicts { table.add("", PeersText.twice(peer), .failure) }
         table.add("inbox", "\(status.unread) unread, \(status.held) held", status.unread > 0 ? .strong : .plain)
+        if !own.isEmpty {
+            let isGood = own.allSatisfy { $0.state.known == .inSync }
+            table.add("lists", OwnText.summary(own), own.contains(where: OwnText.isProblem) ? .failure : isGood ? .good : .plain)
+        }
         table.add("outbox", OutboxText.summary(status.outbox))
         table.add("store", "\(status.stateFolder), \(ByteCountText.of(status.storeBytes))")
         if let fault = status.storeFault { table.add("", fault, .failure) }

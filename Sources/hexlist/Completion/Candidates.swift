@@ -128,6 +128,11 @@ extension CompletionKind {
         }
     }
 
+    /// Completes the user's other machines.
+    static let ownMachines = completion { client, _, _ in
+        try await client.peers(all: true).filter(\.own).compactMap { Candidate($0) }
+    }
+
     private static func peers(_ client: HexlistClient) async throws -> [Candidate] {
         try await client.peers(all: true).compactMap { Candidate($0) }
     }

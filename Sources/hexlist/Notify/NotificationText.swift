@@ -53,8 +53,8 @@ struct NotificationText: Equatable {
     }
 
     /// Creates the text for a single event; `nil` for a type without a notification.
-    /// - Parameter event: an event of type `device.asked`, `pairing.requested`, `conflict.identity` or
-    ///   `invitation.guessed`.
+    /// - Parameter event: an event of type `device.asked`, `pairing.requested`, `conflict.identity`, `invitation.guessed`,
+    ///   `list.deleted` or `list.stuck`.
     init?(_ event: EventJSON) {
         let name = event.peer.map { PeerDisplayName($0, event.tag).shown(.named, columns: Self.nameColumns) } ?? "Somebody"
         switch event.type {
@@ -74,6 +74,14 @@ struct NotificationText: Equatable {
         case "invitation.guessed":
             summary = "Your invitations ended"
             body = "Somebody on this network tried too many keys. To invite again: `hexlist invite`"
+        case "list.deleted":
+            let (links, all) = (event.number("links") ?? 0, event.number("of") ?? 0)
+            summary = "\(name) deleted \(HumanText.grouped(Int(clamping: links))) of \(HumanText.grouped(Int(clamping: all))) links"
+            let changes = event.text("changes")?.split(separator: " ").compactMap { Int64($0) } ?? []
+            body = "To restore them: `hexlist mine undo \(changes.map(String.init).joined(separator: " "))`"
+        case "list.stuck":
+            summary = "My Hexlist is not in sync with \(name)"
+            body = "For the reason: `hexlist own`"
         default: return nil
         }
     }
@@ -103,7 +111,9 @@ struct NotificationText: Equatable {
 
 extension EventJSON {
     /// Returns a number in the details of the event, where numbers are texts.
-    fileprivate func number(_ name: String) -> Int64? {
-        data?.members?.first { PeerTextComparison.areEqual($0.name, name) }?.value.string.flatMap { Int64($0) }
+    fileprivate func number(_ name: String) -> Int64? { text(name).flatMap { Int64($0) } }
+
+    fileprivate func text(_ name: String) -> String? {
+        data?.members?.first { PeerTextComparison.areEqual($0.name, name) }?.value.string
     }
 }

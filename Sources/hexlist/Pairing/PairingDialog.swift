@@ -18,6 +18,10 @@ final class PairingDialog {
     private let client: HexlistClient
     private let output: Output
     private let isInteractive: Bool
+    /// The command to run on the other machine, for a pairing with one peer.
+    private let command: String
+    /// Whether to ask after the pairing if both machines belong to the user.
+    private let asksOwner: Bool
     private let reader = AnswerReader()
     private let terminal = Terminal(descriptor: 2)
     private let events: AsyncStream<Event>
@@ -36,10 +40,12 @@ final class PairingDialog {
     /// The open questions about the paired peer; empty before they are asked.
     private var questions: [PostPairingQuestion] = []
 
-    init(client: HexlistClient, output: Output, isInteractive: Bool) {
+    init(client: HexlistClient, output: Output, isInteractive: Bool, command: String = "hexlist pair", asksOwner: Bool = true) {
         self.client = client
         self.output = output
         self.isInteractive = isInteractive
+        self.command = command
+        self.asksOwner = asksOwner
         (events, incoming) = AsyncStream.makeStream(of: Event.self)
     }
 
@@ -75,7 +81,7 @@ final class PairingDialog {
     func ask(_ peer: String) async throws {
         let asked = try await client.pair(with: peer)
         if asked.trust == .trusted { note(PairText.isTrusted(asked)) }
-        note("Asking \(PairText.name(asked)) for two minutes. On \(asked.label.shown(.named, columns: 64)), run `hexlist pair`.")
+        note("Asking \(PairText.name(asked)) for two minutes. On \(asked.label.shown(.named, columns: 64)), run `\(command)`.")
         try await follow(asked)
     }
 
@@ -177,7 +183,7 @@ final class PairingDialog {
             let waiting = try? await client.outbox(to: uuid.description, states: [.queued], limit: LocalAPI.pageLimit).items.count
             questions.append(.takesOver(uuid, PairText.takeoverQuestion(old, waiting: waiting ?? 0)))
         }
-        if peer.fetchLimit == nil,
+        if asksOwner, peer.fetchLimit == nil,
             let folder = try? await client.configuration().items.first(where: { $0.key == "files.downloads" })?.value
         {
             questions.append(.isOwn(PairText.ownerQuestion(paired, folder: folder)))
@@ -209,6 +215,7 @@ final class PairingDialog {
             note(
                 "Files from \(peer.label.shown(.named, columns: 64)) will be downloaded. To turn it off: "
                     + "`hexlist peer set \(paired.peer.shortID) --fetch never`.")
+            note("To keep one My Hexlist on both machines: `hexlist own add \(paired.peer.shortID)`.")
         }
     }
 

@@ -22,6 +22,7 @@ struct MemoryStorage: ListStorage {
     func leaves(waitingFor hex: ListNode.ID) -> [ListNode.ID] { Array(waiting[hex] ?? []) }
     func nodes(deletedWith hex: ListNode.ID) -> [ListNode.ID] { Array(deletedWith[hex] ?? []) }
     func nodes() -> [ListNode] { rows.values.map(\.node) }
+    func forEachNode(_ body: (ListNode) throws -> Void) rethrows { for row in rows.values { try body(row.node) } }
 
     func contents(of hex: ListNode.ID) -> [ListRow] { (shown[hex] ?? []).compactMap { rows[$0] }.sorted(by: Self.isBefore) }
 

@@ -1,0 +1,345 @@
+import HexlistEventLoop
+import HexlistJSON
+import HexlistLists
+import HexlistModel
+import HexlistSession
+import HexlistStore
+import HexlistSystem
+import HexlistTransfers
+import HexlistWire
+import Logging
+import NIOCore
+
+/// Carries out the actions of `ListExchange`: announcements on sessions, requests over connections for files, writes to the store.
+final class ListDriver {
+    private var exchange = ListExchange()
+    /// The own machines that are trusted, as last read from the store. Each request looks them up again.
+    private var own: Set<PeerID> = []
+    private var isReading = false
+    private var mustReadAgain = false
+    private let timer: DeadlineTimer
+    /// The running requests by their numbers, also those of ended sessions. `stop` waits for them.
+    private var requests: [Int: Task<Void, Never>] = [:]
+    private var lastRequest = 0
+    /// The number of the request of each peer. The results of others are ignored.
+    private var current: [PeerID: Int] = [:]
+    private var changes = ListChangeReports()
+    private let reportTimer: DeadlineTimer
+    /// The last reason of each own machine for which its lists are not exchanged.
+    private var stuck: [PeerID: String] = [:]
+
+    init(on eventLoop: any EventLoop, _ clocks: Clocks) {
+        timer = DeadlineTimer(on: eventLoop, clocks)
+        reportTimer = DeadlineTimer(on: eventLoop, clocks)
+    }
+
+    /// Waits for the running requests.
+    func stop(_ node: isolated Node) async {
+        timer.cancel()
+        reportTimer.cancel()
+        for task in requests.values { task.cancel() }
+        for task in requests.values { await task.value }
+        record(changes.takeAll(), node)
+    }
+
+    /// The status of an own machine; `nil` if there is no session with it, or no answer yet.
+    func status(of peer: PeerID) -> ListExchange.Status? { exchange.status(of: peer) }
+
+    // MARK: - Events
+
+    /// Reads the own machines. Called at the start, and when records of peers changed. Calls during a read cause one more read.
+    func ownMachinesChanged(_ node: isolated Node) {
+        guard !isReading else {
+            mustReadAgain = true
+            return
+        }
+        isReading = true
+        node.store.submitRead({ try $0.ownMachines().map(\.peer) }) { [weak node] result in
+            node?.onLoop { node in
+                let driver = node.lists
+                driver.isReading = false
+                switch result {
+                case .success(let peers): driver.set(Set(peers), node)
+                case .failure(let error): node.logger.error("own machines cannot be read", metadata: ["error": "\(error)"])
+                }
+                guard driver.mustReadAgain else { return }
+                driver.mustReadAgain = false
+                driver.ownMachinesChanged(node)
+            }
+        }
+    }
+
+    private func set(_ peers: Set<PeerID>, _ node: isolated Node) {
+        let before = own
+        own = peers
+        for peer in before.subtracting(peers).sorted() {
+            ended(peer, node)
+            record(changes.remove(peer), node)
+            stuck[peer] = nil
+            // The peer then requests the overview once more, and learns that it is no own machine.
+            node.links[peer]?.sending?.act { $0.announceLists(&$1) }
+        }
+        for peer in peers.subtracting(before).sorted() { opened(peer, node) }
+    }
+
+    /// Handles a new session with a peer.
+    func opened(_ peer: PeerID, _ node: isolated Node) {
+        guard own.contains(peer), node.links[peer]?.sending?.machine.peerHello?.exchangesLists ?? false else { return }
+        handle(node) { exchange, now, actions in exchange.opened(peer, now: now, &actions) }
+    }
+
+    /// Handles the end of the last session with a peer.
+    func ended(_ peer: PeerID, _ node: isolated Node) {
+        if let number = current.removeValue(forKey: peer) { requests[number]?.cancel() }
+        handle(node) { exchange, now, actions in exchange.closed(peer, now: now, &actions) }
+    }
+
+    /// Handles `ListNews`. Ignored unless the peer is an own machine.
+    func newsArrived(from peer: PeerID, _ node: isolated Node) {
+        handle(node) { exchange, now, actions in exchange.newsArrived(from: peer, now: now, &actions) }
+    }
+
+    /// Handles a commit that changed numbered rows of My Hexlist.
+    func changed(_ node: isolated Node) { handle(node) { exchange, now, actions in exchange.changed(now: now, &actions) } }
+
+    // MARK: - Actions
+
+    private func handle(
+        _ node: isolated Node, _ event: (inout ListExchange, ContinuousClock.Instant, inout [ListExchange.Action]) -> Void
+    ) {
+        guard !node.isStopping else { return }
+        var actions: [ListExchange.Action] = []
+        event(&exchange, node.clocks.now, &actions)
+        for action in actions { carryOut(action, node) }
+        timer.set(exchange.nextWake, node) { node in
+            node.lists.handle(node) { exchange, now, actions in exchange.tick(now: now, &actions) }
+        }
+    }
+
+    private func carryOut(_ action: ListExchange.Action, _ node: isolated Node) {
+        switch action {
+        case .announce(let peer): node.links[peer]?.sending?.act { $0.announceLists(&$1) }
+        case .requestOverview(let peer): perform(with: peer, node) { try await $0.requestOverview(of: peer) }
+        case .requestPage(let list, let peer): perform(with: peer, node) { try await $0.requestPage(of: list, from: peer) }
+        case .join(let list, let peer): perform(with: peer, node) { try await $0.join(list, with: peer) }
+        case .repair(_, let peer):
+            perform(with: peer, node) { node in
+                try await node.store.repairList(with: peer)
+                return { exchange, now, actions in exchange.repaired(peer, now: now, &actions) }
+            }
+        case .report(let peer, let status): report(status, of: peer, node)
+        }
+    }
+
+    typealias Event = @Sendable (inout ListExchange, ContinuousClock.Instant, inout [ListExchange.Action]) -> Void
+
+    /// Runs the request of a peer, and passes its result to the state machine, unless the session has ended meanwhile.
+    private func perform(
+        with peer: PeerID, _ node: isolated Node, _ request: @escaping @Sendable (isolated Node) async throws -> Event
+    ) {
+        lastRequest += 1
+        let number = lastRequest
+        current[peer] = number
+        requests[number] = Task {
+            let event: Event
+            do {
+                event = try await request(node)
+            } catch {
+                let failure = ListExchange.Failure(error)
+                node.logger.debug("lists cannot be exchanged", metadata: ["peer.id": "\(peer)", "error": "\(error)"])
+                event = { exchange, now, actions in exchange.failed(failure, peer, now: now, &actions) }
+            }
+            let driver = node.lists
+            driver.requests[number] = nil
+            guard driver.current[peer] == number else { return }
+            driver.current[peer] = nil
+            driver.handle(node, event)
+        }
+    }
+
+    private func report(_ status: ListExchange.Status, of peer: PeerID, _ node: isolated Node) {
+        node.logger.debug("lists", metadata: ["peer.id": "\(peer)", "status": "\(status)"])
+        if status == .received { stuck[peer] = nil }
+        // Each attempt ends with the reason again. It is recorded once.
+        if let reason = status.stuckReason, stuck.updateValue(reason, forKey: peer) != reason {
+            var data = ["reason": reason]
+            if case .clocksDiffer(let milliseconds) = status { data["milliseconds"] = "\(milliseconds)" }
+            node.events.record(.listStuck, peer: peer, data: data, from: .lists(of: peer), node)
+        }
+        node.notifyWatchers()
+    }
+
+    // MARK: - Changes
+
+    /// Handles the result of a page of My Hexlist.
+    fileprivate func merged(_ result: ListPageResult, from peer: PeerID, isLast: Bool, _ node: isolated Node) {
+        record(changes.add(result, from: peer, isLast: isLast, now: node.clocks.now), node)
+        scheduleReports(node)
+    }
+
+    private func scheduleReports(_ node: isolated Node) {
+        reportTimer.set(changes.nextDeadline, node) { node in
+            let driver = node.lists
+            driver.record(driver.changes.takeDue(now: node.clocks.now), node)
+            driver.scheduleReports(node)
+        }
+    }
+
+    private func record(_ reports: [ListChangeReports.Report], _ node: isolated Node) {
+        for report in reports {
+            switch report {
+            case .changed(let peer, let sums):
+                let data = ["added": "\(sums.added)", "changed": "\(sums.changed)", "deleted": "\(sums.deleted)"]
+                node.events.record(.listChanged, peer: peer, data: data, from: .lists(of: peer), node)
+            case .deleted(let peer, let deletion):
+                let changes = deletion.changes.map(String.init).joined(separator: " ")
+                let data = ["links": "\(deletion.links)", "of": "\(deletion.linksBefore)", "changes": changes]
+                node.events.record(.listDeleted, peer: peer, data: data, from: .lists(of: peer), node)
+            }
+        }
+    }
+}
+
+extension ListExchange.Status {
+    /// The reason for which the lists will not be exchanged without the user; `nil` if there is none.
+    fileprivate var stuckReason: String? {
+        switch self {
+        case .clocksDiffer: "clock"
+        case .differs: "differs"
+        case .failed(.full): "full"
+        case .failed(.diskFull): "disk"
+        case .exchanging, .received, .unconfirmed, .awaitingJoin, .failed: nil
+        }
+    }
+}
+
+extension Node {
+    /// The status of the exchange with an own machine; `nil` if there is no session with it, or no answer yet.
+    func listStatus(of peer: PeerID) -> ListExchange.Status? { lists.status(of: peer) }
+
+    fileprivate func requestOverview(of peer: PeerID) async throws -> ListDriver.Event {
+        guard let before = try await store.read({ try $0.listStanding(with: peer) }) else { throw HexlistError.noOwnMachine }
+        let json = try await transfers.requestList(.overview, from: peer)
+        let overview = try ListOverview(decoding: json)
+        guard let standing = try await store.read({ try $0.listStanding(with: peer) }) else { throw HexlistError.noOwnMachine }
+        let clock = clocks.milliseconds
+        return { exchange, now, actions in
+            exchange.overviewArrived(overview, from: peer, before: before, standing: standing, clock: clock, now: now, &actions)
+        }
+    }
+
+    fileprivate func requestPage(of list: ListNode.ID, from peer: PeerID) async throws -> ListDriver.Event {
+        let request = try await store.read { try $0.listPageRequest(of: list, from: peer) }
+        let json = try await transfers.requestList(.page(list, request), from: peer)
+        let now = clocks.milliseconds
+        let page = try await transfers.onFileThread { try ListPage(decoding: json, from: .ownMachine, now: now) }
+        var backup: MineBackup?
+        if list == (try await store.read { try $0.mineList() }), !page.nodes.isEmpty,
+            try await store.read({ try !$0.hasReceivedList(from: peer) })
+        {
+            backup = try await writeBackup(for: peer)
+        }
+        let result: ListPageResult
+        do {
+            result = try await store.mergeListPage(
+                page, answering: request, from: peer, joined: backup.map { ListBackup(path: $0.path) }, at: now, diskReserve: diskReserve)
+        } catch {
+            backup?.file?.remove()
+            throw error
+        }
+        if page.skipped > 0 {
+            logger.warning("rows of a list were left out", metadata: ["peer.id": "\(peer)", "count": "\(page.skipped)"])
+        }
+        lists.merged(result, from: peer, isLast: page.isLast, self)
+        return { exchange, now, actions in
+            exchange.pageStored(list, from: peer, hasRows: !page.nodes.isEmpty, isLast: page.isLast, now: now, &actions)
+        }
+    }
+
+    /// Writes the hexes of My Hexlist to a file beside the store, then joins the collections. The file is deleted if that fails.
+    fileprivate func join(_ list: ListNode.ID, with peer: PeerID) async throws -> ListDriver.Event {
+        let backup = try await writeBackup(for: peer)
+        do {
+            let result = try await store.joinList(
+                list, with: peer, ifStillAt: backup.sequence, backup: backup.path, at: clocks.milliseconds, diskReserve: diskReserve)
+            logger.notice(
+                "My Hexlist was joined with that of another machine",
+                metadata: [
+                    "peer.id": "\(peer)", "hexes": "\(result.hexes)", "links": "\(result.links)", "backup": "\(backup.path ?? "none")",
+                ])
+        } catch {
+            backup.file?.remove()
+            throw error
+        }
+        return { exchange, now, actions in exchange.joined(list, with: peer, now: now, &actions) }
+    }
+
+    /// Writes the hexes of My Hexlist to a new file `before-join-TIME.ndjson` beside the store, unless it is empty.
+    private func writeBackup(for peer: PeerID) async throws -> MineBackup {
+        let (store, reserve) = (store, diskReserve)
+        let folder = store.path.split(separator: "/", omittingEmptySubsequences: false).dropLast().joined(separator: "/")
+        let path = "\(folder)/before-join-\(clocks.milliseconds).ndjson"
+        return try await transfers.onFileThread { try store.writeMine(to: path, for: peer, diskReserve: reserve) }
+    }
+}
+
+/// The hexes of My Hexlist in a file.
+private struct MineBackup: Sendable {
+    /// `nil` if My Hexlist is empty.
+    var file: NewFile?
+    var path: String?
+    /// The number of the last row in the file.
+    var sequence: Int64
+}
+
+extension HexStore {
+    /// Writes the hexes of My Hexlist to a new file, as one HexJM per line. Without hexes there is no file. Blocks.
+    /// - Parameter diskReserve: bytes of the file system to leave free.
+    fileprivate func writeMine(to path: String, for peer: PeerID, diskReserve: Int64) throws -> MineBackup {
+        try readSync { reader in
+            guard let sequence = try reader.listStanding(with: peer)?.sequence else { throw HexlistError.noOwnMachine }
+            guard try reader.mineSize().hexes > 0 else { return MineBackup(sequence: sequence) }
+            let file = try NewFile(path: path)
+            do {
+                var after: HexCursor?
+                repeat {
+                    if diskReserve > 0, let free = file.freeBytes, free < diskReserve { throw ListFault.diskFull }
+                    let page = try reader.hexIDs(.list(HexFilter(location: .mine)), after: after)
+                    for id in page.items {
+                        guard let hex = try reader.hex(id) else { continue }
+                        try file.append(HexEncoder.encode(hex.content) + [UInt8(ascii: "\n")])
+                    }
+                    after = page.next
+                } while after != nil
+                try file.synchronize()
+            } catch {
+                file.remove()
+                throw error
+            }
+            return MineBackup(file: file, path: path, sequence: sequence)
+        }
+    }
+}
+
+extension HexlistError {
+    fileprivate static var noOwnMachine: HexlistError { HexlistError(.gone, "The peer is no own machine any more.") }
+}
+
+extension ListExchange.Failure {
+    init(_ error: any Error) {
+        switch error {
+        case is JSONFault: self = .malformed
+        case ListFault.full: self = .full
+        case ListFault.diskFull: self = .diskFull
+        case let error as HexlistError:
+            switch error.code {
+            case .gone: self = .unreachable
+            case .notFound: self = .notFound
+            case .recentlyFailed: self = .busy
+            case .refused: self = .malformed
+            default: self = .store
+            }
+        default: self = .store
+        }
+    }
+}

@@ -1,0 +1,184 @@
+public import HexlistAPI
+import HexlistEventLoop
+import HexlistLists
+public import HexlistModel
+import HexlistStore
+
+/// Lists the user's other machines, with which My Hexlist is exchanged, and changes which they are.
+public struct OwnMachines: Sendable {
+    let node: Node
+
+    /// Maximum time for the answer of a peer to a preview.
+    private static let previewPatience = Duration.seconds(15)
+
+    /// All own machines, in the order in which they were added.
+    public func all() async throws -> [OwnMachineView] {
+        let machines = try await node.store.read { try $0.ownMachines() }
+        return await node.perform { node in machines.map { node.view(of: $0) } }
+    }
+
+    /// Returns what is known before a peer becomes an own machine. Requests the overview of the peer's lists, and changes nothing.
+    /// - Throws: `HexlistError` `badRequest` if the peer is not trusted.
+    public func preview(_ peer: PeerID) async throws -> OwnMachinePreview {
+        let (view, support) = try await node.perform { node in (try node.trusted(peer), node.listSupport(of: peer)) }
+        let (isOwn, list, size) = try await node.store.read { (try $0.isOwnMachine(peer), try $0.mineList(), try $0.mineSize()) }
+        var preview = OwnMachinePreview(
+            uuid: peer, tag: PeerSummary(view.label), own: isOwn, online: support != .unknown,
+            here: CollectionSize(hexes: size.hexes, links: size.links))
+        guard support != .missing else {
+            preview.problem = OwnMachineText.unsupported(view)
+            return preview
+        }
+        guard let overview = try await overview(of: peer) else { return preview }
+        preview.online = true
+        preview.confirmed = overview.isOwnMachine
+        let ahead = overview.now.addingClamped(-max(node.clocks.milliseconds, 0))
+        if !(-ListLimits.clockAhead...ListLimits.clockAhead ~= ahead) {
+            preview.problem = OwnMachineText.clock(view.label.text(.named), milliseconds: ahead)
+        }
+        if let theirs = overview.lists.first(where: { $0.role == .own }) {
+            preview.there = CollectionSize(hexes: Int(clamping: theirs.hexes), links: Int(clamping: theirs.links))
+            preview.same = theirs.list == list
+        }
+        return preview
+    }
+
+    /// Returns the peer's answer to `GET /lists`; `nil` if it cannot be reached, or its answer is invalid.
+    private func overview(of peer: PeerID) async throws -> ListOverview? {
+        try await withThrowingTaskGroup(of: ListOverview?.self) { [transfers = node.transfers] group in
+            group.addTask {
+                guard let json = try? await transfers.requestList(.overview, from: peer) else { return nil }
+                return try? ListOverview(decoding: json)
+            }
+            group.addTask {
+                try? await Task.sleep(for: Self.previewPatience)
+                return nil
+            }
+            defer { group.cancelAll() }
+            let first = try await group.next() ?? nil
+            try Task.checkCancellation()
+            return first
+        }
+    }
+
+    /// Makes a trusted peer an own machine. The two collections are merged as soon as this machine is an own machine there, too. Without
+    /// effect if it is one already.
+    /// - Throws: `HexlistError`: `badRequest` if the peer is not trusted, or there are `ListLimits.ownMachines`; `notSupported` if the
+    ///   peer is online, and its Hexlist is too old.
+    public func add(_ peer: PeerID) async throws -> OwnMachineView {
+        try await node.perform { node in
+            let view = try node.trusted(peer)
+            guard node.listSupport(of: peer) != .missing else { throw HexlistError(.notSupported, OwnMachineText.unsupported(view)) }
+        }
+        if try await node.store.addOwnMachine(peer, at: node.clocks.milliseconds) {
+            node.logger.notice("own machine added", metadata: ["peer.id": "\(peer)"])
+            await node.perform { await $0.registry.reload($0) }
+            node.notifyWatchers()
+        }
+        return try await view(of: peer)
+    }
+
+    /// Ends the exchange with an own machine. It stays trusted, and both machines keep their copies.
+    /// - Returns: the machine as it was before.
+    /// - Throws: `HexlistError` `notFound` if the peer is no own machine.
+    public func remove(_ peer: PeerID) async throws -> OwnMachineView {
+        let before = try await view(of: peer)
+        guard try await node.store.removeOwnMachine(peer) else { throw await noOwnMachine(peer) }
+        node.logger.notice("own machine removed", metadata: ["peer.id": "\(peer)"])
+        await node.perform { await $0.registry.reload($0) }
+        node.notifyWatchers()
+        return before
+    }
+
+    private func view(of peer: PeerID) async throws -> OwnMachineView {
+        guard let view = try await all().first(where: { $0.uuid == peer }) else { throw await noOwnMachine(peer) }
+        return view
+    }
+
+    private func noOwnMachine(_ peer: PeerID) async -> HexlistError {
+        let name = await node.perform { $0.peerList.label(of: peer)?.text(.named) } ?? peer.shortID
+        return HexlistError(.notFound, "\(name) is not one of your own machines.", hint: "To list them: `hexlist own`.")
+    }
+}
+
+/// Sentences about own machines.
+enum OwnMachineText {
+    static func unsupported(_ peer: PeerView) -> String {
+        "The Hexlist of \(peer.label.text(.named))\(peer.version.map { " (\($0))" } ?? "") is too old to keep one My Hexlist with it."
+    }
+
+    /// - Parameter milliseconds: by how much the clock of the machine is ahead of this machine's; negative if it is behind.
+    static func clock(_ name: String, milliseconds: Int64) -> String {
+        let hours = milliseconds.magnitude / 3_600_000
+        let difference = hours < 48 ? "\(hours) hours" : "\(hours / 24) days"
+        return """
+            The clock of \(name) is \(difference) \(milliseconds < 0 ? "behind" : "ahead of") this machine's. Nothing is exchanged until one \
+            of the clocks is corrected.
+            """
+    }
+
+    /// Returns the reason why an exchange failed.
+    static func failure(_ failure: ListExchange.Failure, _ name: String) -> String {
+        switch failure {
+        case .unreachable: "\(name) could not be reached."
+        case .busy: "\(name) is merging two collections."
+        case .notFound: "\(name) does not have the collection any more."
+        case .malformed: "The answer of \(name) is invalid."
+        case .full: "My Hexlist has the maximum of rows, including deleted ones, so changes of \(name) are not received."
+        case .diskFull: "The disk has too little free space, so changes of \(name) are not received."
+        case .store: "Changes of \(name) could not be stored."
+        }
+    }
+}
+
+extension Node {
+    public nonisolated var ownMachines: OwnMachines { OwnMachines(node: self) }
+
+    /// Whether the Hexlist of a peer can exchange lists.
+    fileprivate enum ListSupport { case unknown, missing, present }
+
+    fileprivate func listSupport(of peer: PeerID) -> ListSupport {
+        guard let hello = links[peer]?.sending?.machine.peerHello else { return .unknown }
+        return hello.exchangesLists ? .present : .missing
+    }
+
+    fileprivate func trusted(_ peer: PeerID) throws -> PeerView {
+        let view = try peerList.required(peer)
+        guard view.knownKind == .hexlist, view.trust == .trusted else {
+            throw HexlistError(
+                .badRequest, "\(view.label.text()) is not trusted, so it cannot be one of your own machines.",
+                hint: view.knownKind == .hexlist ? "To trust each other: `hexlist pair \(peer.shortID)`." : nil)
+        }
+        return view
+    }
+
+    fileprivate func view(of machine: OwnMachine) -> OwnMachineView {
+        let peer = peerList.view(of: machine.peer, comparing: false)
+        let name = peer?.label.text(.named) ?? machine.peer.shortID
+        let (state, message) = listState(of: machine, peer, name)
+        return OwnMachineView(
+            uuid: machine.peer, tag: peer.map { PeerSummary($0.label) }, state: state, message: message,
+            addedAt: Timestamp(milliseconds: machine.addedAt), receivedAt: machine.receivedAt.map { Timestamp(milliseconds: $0) },
+            lastSeen: peer?.lastSeen, behind: machine.behind)
+    }
+
+    private func listState(of machine: OwnMachine, _ peer: PeerView?, _ name: String) -> (OwnMachineView.State, message: String?) {
+        switch listSupport(of: machine.peer) {
+        case .unknown: return (.away, nil)
+        case .missing: return (.unsupported, peer.map(OwnMachineText.unsupported))
+        case .present: break
+        }
+        switch lists.status(of: machine.peer) {
+        case nil: return (.exchanging, nil)
+        case .exchanging: return (machine.receivedAt == nil ? .joining : .exchanging, nil)
+        case .received: return (machine.behind == 0 ? .inSync : .exchanging, nil)
+        case .unconfirmed: return (.waiting, nil)
+        case .awaitingJoin: return (.joining, nil)
+        case .clocksDiffer(let milliseconds): return (.clock, OwnMachineText.clock(name, milliseconds: milliseconds))
+        case .differs: return (.differs, "The collections differ although all changes were exchanged.")
+        case .failed(.full): return (.full, OwnMachineText.failure(.full, name))
+        case .failed(.diskFull): return (.disk, OwnMachineText.failure(.diskFull, name))
+        case .failed(let failure): return (.failed, OwnMachineText.failure(failure, name))
+        }
+    }
+}

@@ -1,0 +1,33 @@
+#if canImport(Glibc)
+    internal import Glibc
+#endif
+
+/// A new file that only its owner may access.
+public final class NewFile: Sendable {
+    private let descriptor: CInt
+    private let path: String
+
+    /// - Throws: EEXIST if the file exists.
+    public init(path: String) throws(SystemError) {
+        descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else { throw .last }
+        self.path = path
+    }
+
+    deinit { close(descriptor) }
+
+    /// Bytes that a process without special privileges can still write to the file system; `nil` if the file system does not report them.
+    public var freeBytes: Int64? { FileSystemSpace.freeBytes(descriptor) }
+
+    /// Appends bytes to the file.
+    /// - Throws: the error of write(2). Some of the bytes may have been written before it.
+    public func append(_ bytes: [UInt8]) throws(SystemError) { try BlockingWrite.write(bytes, to: descriptor) }
+
+    /// Waits until the file is on disk.
+    public func synchronize() throws(SystemError) {
+        guard fsync(descriptor) == 0 else { throw .last }
+    }
+
+    /// Deletes the file. Errors are ignored.
+    public func remove() { unlink(path) }
+}
