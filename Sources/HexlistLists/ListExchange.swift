@@ -111,6 +111,15 @@ public struct ListExchange: Sendable {
         case repairing(ListNode.ID)
         case paused(until: Instant)
 
+        /// Whether the collection of the peer is being received or joined.
+        var isJoin: Bool {
+            switch self {
+            case .waiting(.pages(_, let joins)), .page(_, let joins, _): joins
+            case .joining: true
+            case .idle, .waiting(.overview), .overview, .repairing, .paused: false
+            }
+        }
+
         var hasSlot: Bool {
             switch self {
             case .overview, .page, .joining, .repairing: true
@@ -124,7 +133,11 @@ public struct ListExchange: Sendable {
         /// Whether the peer announced changes since its last overview was requested.
         var hasNews = false
         var lastOverview: Instant?
-        /// Consecutive failures.
+        /// Whether the peer's collection is joined after that of another peer.
+        var waitsForJoin = false
+        /// Whether a page was requested in this session. The last rows of the session before may have been stored, but not acknowledged.
+        var hasRequestedPage = false
+        /// Failures since rows were stored, or since nothing was left to request.
         var failures = 0
         var status: Status?
     }
@@ -155,15 +168,17 @@ public struct ListExchange: Sendable {
     public mutating func opened(_ peer: PeerID, now: Instant, _ actions: inout [Action]) {
         guard peers[peer] != nil || peers.count < ListLimits.ownMachines else { return }
         peers[peer, default: Peer()].hasNews = true
+        peers[peer]?.hasRequestedPage = false
         actions.append(.announce(peer))
         schedule(peer, now: now, &actions)
     }
 
     /// Handles the end of the last session with a peer, or its removal from the own machines.
     public mutating func closed(_ peer: PeerID, now: Instant, _ actions: inout [Action]) {
-        guard peers.removeValue(forKey: peer) != nil else { return }
+        guard let state = peers.removeValue(forKey: peer) else { return }
         queue.removeAll { $0 == peer }
         if peers.isEmpty { isAnnouncementDue = false }
+        if state.activity.isJoin { continueJoins(now: now, &actions) }
         fillSlots(now: now, &actions)
     }
 
@@ -224,16 +239,24 @@ public struct ListExchange: Sendable {
         guard let theirs = overview.lists.first(where: { $0.role == .own }) else {
             return failed(.malformed, peer, now: now, &actions)
         }
-        peers[peer]?.failures = 0
         guard theirs.list == standing.list else {
-            let other = ListCollection(list: theirs.list, machines: Int(clamping: theirs.machines))
+            let other = ListCollection(list: theirs.list, machines: min(Int(clamping: theirs.machines), ListLimits.ownMachines + 1))
             let remaining = ListCollection.remaining(ListCollection(list: standing.list, machines: standing.machines), other)
-            if remaining == other { return request(.pages(of: theirs.list, joins: true), peer, now: now, &actions) }
-            report(.awaitingJoin, of: peer, &actions)
-            return finish(peer, now: now, &actions)
+            guard remaining == other else {
+                report(.awaitingJoin, of: peer, &actions)
+                return finish(peer, now: now, &actions)
+            }
+            // The store has the rows of one other collection. Afterwards, both may be the same one.
+            guard !peers.values.contains(where: \.activity.isJoin) else {
+                peers[peer]?.waitsForJoin = true
+                report(.exchanging, of: peer, &actions)
+                return finish(peer, now: now, &actions)
+            }
+            return request(.pages(of: theirs.list, joins: true), peer, now: now, &actions)
         }
         // A cursor ahead of the peer's number is sent as well: the peer then notices that an old copy of its store is running.
-        guard standing.cursor == ListCursor(replica: theirs.replica, sequence: theirs.sequence) else {
+        guard standing.cursor == ListCursor(replica: theirs.replica, sequence: theirs.sequence), peers[peer]?.hasRequestedPage ?? false
+        else {
             return request(.pages(of: theirs.list, joins: false), peer, now: now, &actions)
         }
         guard !isDifferent(theirs, before, standing) else { return repair(theirs.list, peer, now: now, &actions) }
@@ -270,7 +293,7 @@ public struct ListExchange: Sendable {
         _ list: ListNode.ID, from peer: PeerID, hasRows: Bool, isLast: Bool, now: Instant, _ actions: inout [Action]
     ) {
         guard case .page(list, let joins, let count) = peers[peer]?.activity else { return }
-        peers[peer]?.failures = 0
+        if hasRows { peers[peer]?.failures = 0 }
         if !isLast || hasRows {
             guard count >= Self.pagesInTurn, !queue.isEmpty else {
                 peers[peer]?.activity = .page(of: list, joins: joins, count: count + 1)
@@ -284,6 +307,8 @@ public struct ListExchange: Sendable {
             peers[peer]?.activity = .joining(list)
             actions.append(.join(list, peer))
         } else {
+            // One more overview compares the digests.
+            peers[peer]?.hasNews = true
             report(.received, of: peer, &actions)
             finish(peer, now: now, &actions)
         }
@@ -305,6 +330,15 @@ public struct ListExchange: Sendable {
         peers[peer]?.failures = min(state.failures + 1, 64)
         report(.failed(failure), of: peer, &actions)
         finish(peer, pauseUntil: now + Self.backoff.pause(after: state.failures + 1), now: now, &actions)
+        if state.activity.isJoin { continueJoins(now: now, &actions) }
+    }
+
+    /// Requests the overviews of the peers that waited for the end of a join.
+    private mutating func continueJoins(now: Instant, _ actions: inout [Action]) {
+        for peer in peers.keys.sorted() where peers[peer]?.waitsForJoin ?? false {
+            peers[peer]?.hasNews = true
+            schedule(peer, now: now, &actions)
+        }
     }
 
     // MARK: - Slots
@@ -348,17 +382,23 @@ public struct ListExchange: Sendable {
         switch work {
         case .overview:
             peers[peer]?.hasNews = false
+            peers[peer]?.waitsForJoin = false
             peers[peer]?.lastOverview = now
             peers[peer]?.activity = .overview
             actions.append(.requestOverview(peer))
         case .pages(let list, let joins):
             peers[peer]?.activity = .page(of: list, joins: joins, count: 1)
+            peers[peer]?.hasRequestedPage = true
             report(.exchanging, of: peer, &actions)
             actions.append(.requestPage(list, peer))
         }
     }
 
     private mutating func report(_ status: Status, of peer: PeerID, _ actions: inout [Action]) {
+        switch status {
+        case .received, .unconfirmed, .awaitingJoin: peers[peer]?.failures = 0
+        case .exchanging, .clocksDiffer, .differs, .failed: break
+        }
         guard let before = peers[peer]?.status ?? nil, before == status else {
             peers[peer]?.status = status
             actions.append(.report(peer, status))

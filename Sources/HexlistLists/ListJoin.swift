@@ -36,7 +36,7 @@ extension ListTransaction {
         try other.forEachNode { node in
             var node = node
             if let counterpart = counterparts[node.id] {
-                guard try mergeValues(of: node, into: counterpart) else { return }
+                guard try replace(node, by: counterpart) else { return }
             } else {
                 if let place = node.place {
                     node.place = ListNode.Place(
@@ -55,16 +55,20 @@ extension ListTransaction {
     /// Number of changed nodes of a join in memory. Each has all its values.
     private static var changesInJoin: Int { 2_000 }
 
-    /// Merges the title and the other registers of a node into its counterpart. Empty values are left out, because the other collection never
-    /// had the value that they would remove. A deleted node that is shown because of its contents stays as it is: a value would revive it.
-    private mutating func mergeValues(of node: ListNode, into counterpart: ListNode.ID) throws -> Bool {
-        guard counterpart != list, !node.isMarkedDeleted, let own = try storage.row(counterpart)?.node, !own.isMarkedDeleted else {
-            return false
-        }
+    /// Merges the title and the other registers of a node into its counterpart, and leaves a deletion mark for the node, so that an old copy
+    /// of the other collection does not bring it back after the counterpart was deleted. Empty values are left out, because the counterpart
+    /// never had the value that they would remove. A deleted node that is shown because of its contents stays as it is: a value would
+    /// revive it.
+    private mutating func replace(_ node: ListNode, by counterpart: ListNode.ID) throws -> Bool {
+        guard counterpart != list, let version = node.version else { return false }
+        var mark = ListNode(id: node.id)
+        mark.deletion = DeletionMark(version: version)
+        let isNew = try merge(mark)
+        guard !node.isMarkedDeleted, try storage.row(counterpart)?.node.isMarkedDeleted == false else { return isNew }
         var values = ListNode(id: counterpart)
         values.title = node.title.flatMap { $0.value.isEmpty ? nil : $0 }
         values.registers = node.registers.filter { !$0.value.value.isEmpty }
-        return try merge(values)
+        return try merge(values) || isNew
     }
 
     /// Finds the nodes of this list that stand for nodes of another collection with other ids, including the root.
@@ -73,15 +77,22 @@ extension ListTransaction {
         var open = [other.list]
         while let container = open.popLast() {
             let (theirs, own) = (try other.contents(of: container), try storage.contents(of: counterparts[container] ?? container))
-            let known = try Set(theirs.lazy.map(\.node.id).filter { try storage.row($0) != nil })
+            // A node that is deleted here may have a counterpart from an earlier join.
+            let known = try Set(theirs.lazy.map(\.node.id).filter { try storage.row($0).map { $0.state != .deleted } ?? false })
             open += known.filter { $0.kind == .hex }
             var matches = Matches()
             for row in theirs where !known.contains(row.node.id) { matches.add(row.node) }
             guard !matches.isEmpty else { continue }
             var candidates = Matches()
-            for row in own where try matches.include(row.node) && other.row(row.node.id) == nil { candidates.add(row.node) }
-            for (title, hexes) in matches.hexes where hexes.count == 1 {
-                guard let match = candidates.hexes[title], match.count == 1 else { continue }
+            for row in own where try matches.include(row.node) && !(other.row(row.node.id).map { $0.state != .deleted } ?? false) {
+                candidates.add(row.node)
+            }
+            for (title, hexes) in matches.hexes {
+                guard hexes.count == 1, let match = candidates.hexes[title], match.count == 1 else {
+                    // Deleted here, and without a counterpart: merged by id.
+                    open += hexes
+                    continue
+                }
                 counterparts[hexes[0]] = match[0]
                 open.append(hexes[0])
             }

@@ -61,6 +61,20 @@ import Testing
     private static func peer(_ number: UInt64) -> PeerID { PeerID(UUIDBytes(high: number, low: number)) }
     private let ada = peer(1)
 
+    /// A machine that has requested the overview of ada again, after it received all rows.
+    private func synced() -> Machine {
+        var machine = opened()
+        machine.overview(ada)
+        machine.page(ada, hasRows: false)
+        machine.wait(.milliseconds(200))
+        #expect(
+            machine.take() == [
+                .report(ada, .exchanging), .requestPage(Machine.list, ada), .report(ada, .received), .requestOverview(ada),
+            ])
+        machine.standing.cursor = ListCursor(replica: Machine.replica, sequence: 3)
+        return machine
+    }
+
     /// A machine that has requested the overview of ada.
     private func opened() -> Machine {
         var machine = Machine()
@@ -69,7 +83,7 @@ import Testing
         return machine
     }
 
-    @Test("after an overview, pages are requested until one is last and has no rows") func pages() {
+    @Test("after an overview, pages are requested until one is last and has no rows; one more overview compares the digests") func pages() {
         var machine = opened()
         machine.overview(ada)
         #expect(machine.take() == [.report(ada, .exchanging), .requestPage(Machine.list, ada)])
@@ -81,14 +95,18 @@ import Testing
         #expect(machine.take() == [.requestPage(Machine.list, ada)])
         machine.page(ada, hasRows: false)
         #expect(machine.take() == [.report(ada, .received)])
-        #expect(machine.exchange.status(of: ada) == .received && machine.exchange.nextWake == nil)
+        #expect(machine.exchange.status(of: ada) == .received && machine.exchange.nextWake == machine.now + ListExchange.interval)
     }
 
-    @Test("nothing is requested if all rows were received") func nothingNew() {
-        var machine = opened()
-        machine.standing.cursor = ListCursor(replica: Machine.replica, sequence: 3)
+    @Test("nothing is requested if all rows were received, except one page in each session, which acknowledges them") func nothingNew() {
+        var machine = synced()
         machine.overview(ada)
-        #expect(machine.take() == [.report(ada, .received)])
+        #expect(machine.take() == [] && machine.exchange.nextWake == nil)
+        machine.close(ada)
+        machine.open(ada)
+        machine.overview(ada)
+        #expect(
+            machine.take() == [.announce(ada), .requestOverview(ada), .report(ada, .exchanging), .requestPage(Machine.list, ada)])
     }
 
     @Test(
@@ -105,11 +123,10 @@ import Testing
     }
 
     @Test("news that arrives meanwhile is followed up once, at most every 200 ms") func news() {
-        var machine = opened()
+        var machine = synced()
         for _ in 0..<1_000 { machine.news(ada) }
-        machine.standing.cursor = ListCursor(replica: Machine.replica, sequence: 3)
         machine.overview(ada)
-        #expect(machine.take() == [.report(ada, .received)])
+        #expect(machine.take() == [])
         #expect(machine.exchange.nextWake == machine.now + ListExchange.interval)
         machine.news(ada)
         machine.wait(.milliseconds(199))
@@ -161,6 +178,22 @@ import Testing
         guard case .report(_, .clocksDiffer) = try #require(machine.take().first) else { return #expect(Bool(false)) }
     }
 
+    @Test("the delay grows if each overview succeeds and each page fails, and if only the join fails") func failuresOfPages() {
+        for joins in [false, true] {
+            var machine = opened()
+            let list = joins ? Machine.id(0) : Machine.list
+            for delay in [1, 2, 4, 8, 16] {
+                machine.overview(ada, list: list)
+                if joins { machine.page(ada, of: list, hasRows: false) }
+                machine.fail(.diskFull, ada)
+                _ = machine.take()
+                #expect(machine.exchange.nextWake == machine.now + .seconds(delay))
+                machine.wait(.seconds(delay))
+                #expect(machine.take() == [.requestOverview(ada)])
+            }
+        }
+    }
+
     @Test("a peer that has not added this machine is asked again only when it announces changes") func unconfirmed() {
         var machine = opened()
         machine.overview(ada, isOwn: false)
@@ -186,6 +219,7 @@ import Testing
         }
         _ = machine.take()
         machine.overview(ada)
+        machine.page(ada)
         _ = machine.take()
         machine.fail(.malformed, ada)
         #expect(machine.take() == [.report(ada, .failed(.malformed))] && machine.exchange.nextWake == machine.now + .seconds(1))
@@ -266,6 +300,41 @@ import Testing
                 == (joins ? [.report(ada, .exchanging), .requestPage(list, ada)] : [.report(ada, .awaitingJoin)]))
     }
 
+    @Test("two machines of one collection are joined one after the other", arguments: ["joined", "failed", "closed"])
+    func joinsOfTwo(end: String) {
+        var machine = opened()
+        let (older, bob) = (Machine.id(0), Self.peer(2))
+        machine.overview(ada, list: older, machines: 2)
+        machine.open(bob)
+        _ = machine.take()
+        machine.overview(bob, list: older, machines: 2)
+        #expect(machine.take() == [.report(bob, .exchanging)])
+        machine.news(bob)
+        machine.wait(.milliseconds(200))
+        machine.overview(bob, list: older, machines: 2)
+        for _ in 0..<40 { machine.page(ada, of: older, isLast: false) }
+        #expect(machine.take().allSatisfy { $0 == .requestPage(older, ada) || $0 == .requestOverview(bob) })
+        machine.wait(.seconds(1))
+        #expect(machine.take() == [] && machine.exchange.nextWake == nil)
+        switch end {
+        case "joined":
+            machine.page(ada, of: older, hasRows: false)
+            machine.standing.list = older
+            machine.joined(older, ada)
+            _ = machine.take().first { $0 == .requestOverview(bob) }
+            machine.overview(bob, list: older)
+            #expect(machine.take().last == .requestPage(older, bob))
+        case "failed":
+            machine.fail(.unreachable, ada)
+            #expect(machine.take() == [.report(ada, .failed(.unreachable)), .requestOverview(bob)])
+            machine.overview(bob, list: older, machines: 2)
+            #expect(machine.take() == [.requestPage(older, bob)])
+        default:
+            machine.close(ada)
+            #expect(machine.take() == [.requestOverview(bob)])
+        }
+    }
+
     // MARK: - Digest
 
     private func standing(_ sequence: Int64 = 10, acknowledged: Int64 = 10) -> ListExchange.Standing {
@@ -275,7 +344,7 @@ import Testing
     }
 
     @Test("different digests of equal sets of rows are repaired once an hour") func repair() {
-        var machine = opened()
+        var machine = synced()
         machine.standing = standing()
         machine.overview(ada, digest: 6)
         #expect(machine.take() == [.repair(Machine.list, ada)])
@@ -299,10 +368,10 @@ import Testing
         for (before, after) in [
             (standing(9, acknowledged: 9), standing()), (standing(acknowledged: 9), standing()), (standing(acknowledged: 0), standing()),
         ] {
-            var machine = opened()
+            var machine = synced()
             machine.standing = after
             machine.overview(ada, digest: 6, before: before)
-            #expect(machine.take() == [.report(ada, .received)])
+            #expect(machine.take() == [])
         }
         var machine = opened()
         machine.standing = standing()

@@ -45,7 +45,7 @@ import Testing
             " News")
         let before = first.storage.rows
         try first.change(at: 2_000_000) { list, _ in
-            // 9 are added, and 4 get the later versions of their titles.
+            // 9 are added, 4 get the later versions of their titles.
             let count = try list.join(second.storage).count
             #expect(count == 13)
         }
@@ -77,7 +77,7 @@ import Testing
         }
         // The added nodes keep their ids and versions.
         for node in second.storage.nodes() {
-            guard let carried = first.storage.row(node.id)?.node else { continue }
+            guard let carried = first.storage.row(node.id)?.node, !carried.isMarkedDeleted else { continue }
             #expect(carried.title == node.title && carried.url == node.url && carried.place?.version == node.place?.version)
         }
         // A second join of the same collections changes nothing.
@@ -161,9 +161,10 @@ import Testing
         }
         // A deleted hex that is shown because of its link is not revived by the values of its counterpart.
         let gone = try #require(first.storage.nodes().first { $0.title?.value == "Gone" }).id
-        try first.change(at: 1_400_000) { list, generator in
+        let inside = try link(first, "http:b")
+        try first.change(at: 1_400_000) { list, _ in
             try list.delete(gone)
-            _ = try list.restore(link(first, "http:b"))
+            _ = try list.restore(inside)
         }
         let mark = first.storage.row(gone)?.node.deletion
         try first.change(at: 2_000_000) { list, _ in try list.join(second.storage) }
@@ -171,6 +172,18 @@ import Testing
         #expect(node.title?.value == "Title")
         #expect(node.registers.mapValues(\.value) == ["note": "later", "color": "blue", "tag/a": "1", "tag/b": "1"])
         #expect(first.storage.row(gone)?.node.deletion == mark && mark != nil)
+    }
+
+    @Test("a node that became one with another and was deleted stays deleted when an old copy joins again") func oldCopy() throws {
+        var first = try machine(1, "News", " http:a", "Work")
+        let second = try machine(2, "News", " http:a", "Work", "Only here")
+        try first.change(at: 2_000_000) { list, _ in try list.join(second.storage) }
+        for title in ["News", "Only here"] as [UTF8Text] {
+            let id = try #require(first.storage.contents(of: first.list).first { $0.node.title?.value == title }).node.id
+            try first.change(at: 3_000_000) { list, _ in try list.delete(id) }
+        }
+        try first.change(at: 4_000_000) { list, _ in try list.join(second.storage) }
+        #expect(first.text == "+ Work\n")
     }
 
     @Test("imported on two machines, then changed on three, which join at the same time by two ways: no duplicates, nothing is missing")
