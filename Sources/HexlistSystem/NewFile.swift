@@ -23,9 +23,14 @@ public final class NewFile: Sendable {
     /// - Throws: the error of write(2). Some of the bytes may have been written before it.
     public func append(_ bytes: [UInt8]) throws(SystemError) { try BlockingWrite.write(bytes, to: descriptor) }
 
-    /// Waits until the file is on disk.
+    /// Waits until the file and its name are on disk.
     public func synchronize() throws(SystemError) {
         guard fsync(descriptor) == 0 else { throw .last }
+        let end = path.utf8.lastIndex(of: UInt8(ascii: "/"))
+        let folder = open(end.map { "\(path[..<$0])/" } ?? ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard folder >= 0 else { throw .last }
+        defer { close(folder) }
+        guard fsync(folder) == 0 else { throw .last }
     }
 
     /// Deletes the file. Errors are ignored.

@@ -36,6 +36,15 @@ import Testing
         #expect(reports.add(ListPageResult(), from: peer, isLast: true, now: time + .seconds(300)) == [])
     }
 
+    @Test("a report of one machine does not delay the first report of another") func twoMachines() {
+        var reports = ListChangeReports()
+        let other = PeerID(UUIDBytes(high: 7, low: 7))
+        _ = reports.add(result(added: 1), from: other, isLast: true, now: time)
+        for _ in 0..<2 { _ = reports.add(result(added: 1), from: peer, isLast: true, now: time + .seconds(30)) }
+        #expect(reports.takeDue(now: time + .seconds(90)) == [changed(added: 1)])
+        #expect(reports.add(result(added: 2), from: other, isLast: true, now: time + .seconds(91)).count == 1)
+    }
+
     @Test("what is not reported yet is reported when the machine is removed, and at the end") func end() {
         var reports = ListChangeReports()
         for _ in 0..<2 { _ = reports.add(result(added: 1), from: peer, isLast: true, now: time) }

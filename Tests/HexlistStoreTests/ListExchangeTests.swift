@@ -26,13 +26,20 @@ private final class Machine {
         _ = try await store.addOwnMachine(other.peer.id, at: start)
     }
 
-    /// Carries out the actions for one peer, until nothing is due.
+    /// Carries out the actions for one peer, until nothing is due soon.
     func run(with other: Machine, at now: Int64 = start) async throws {
         var actions: [ListExchange.Action] = []
-        let time = ContinuousClock.now
+        var time = ContinuousClock.now
         exchange.opened(other.peer.id, now: time, &actions)
         var count = 0
-        while !actions.isEmpty {
+        while true {
+            if actions.isEmpty {
+                // The overview that compares the digests.
+                guard let wake = exchange.nextWake, wake <= time + ListExchange.interval else { break }
+                time = wake
+                exchange.tick(now: time, &actions)
+                continue
+            }
             count += 1
             guard count < 1_000 else { throw Failure("the exchange does not end") }
             try await run(actions.removeFirst(), with: other, at: now, time, &actions)
@@ -372,6 +379,58 @@ private struct Failure: Error {
         _ = try await ada.store.change([other], .delete, at: start + 14)
         try await exchange(ada, bob, at: start + 15)
         #expect(try bob.trash.map(\.links) == [9])
+        // On the machine whose collection remained, the merge cannot be undone either. Later changes can.
+        let received = try #require(try ada.log.first { $0.kind == .joined })
+        #expect(received.author == bob.peer.id && !received.isUndoable)
+        await #expect(throws: HexlistError.self) { try await ada.store.undoMine([received.number], at: start + 16) }
+        #expect(try ada.log.first { $0.kind == .received }?.isUndoable == true)
+    }
+
+    @Test("values of equal items are merged, also when a backup from before the join is restored and joins again") func joinAgain()
+        async throws
+    {
+        let (ada, bob) = (try Machine(1), try Machine(2))
+        _ = try await ada.store.addMine(content("Reading", links: 3), at: start)
+        let both = try await bob.store.addMine(content("Reading", links: 3), at: start)
+        let only = try await bob.store.addMine(content("Only bob", links: 3), at: start + 1)
+        func edit(_ machine: Machine, _ hex: Int64, _ title: String, _ tag: String, at now: Int64) async throws {
+            let links = [MineEdit.Link(from: 0, linkDescription: title, tags: [tag]), .init(from: 1), .init(from: 2)]
+            try await machine.store.editMine(hex, MineEdit(color: "FF0000", tags: [tag], links: links), at: now)
+        }
+        try await edit(bob, both, "Bob's", "bob", at: start + 2)
+        try ada.test.setListTime(start)
+        try bob.test.setListTime(start + 1)
+        let image = bob.test.folder + "/image"
+        try bob.store.onWritingConnection { try $0.execute(sql: "VACUUM INTO '\(image)'") }
+        try await ada.add(bob)
+        try await bob.add(ada)
+        try await exchange(ada, bob)
+        #expect(try ada.tree.contains("Bob's") && ada.tree.contains("tag/bob") && ada.tree.contains("color=FF0000"))
+        #expect(try bob.trash.isEmpty && bob.joins == [ListJoinResult(hexes: 2, links: 6)])
+
+        let restored = try Machine(2, copyOf: image)
+        try await restored.store.renewReplica()
+        try await edit(restored, both, "Later", "later", at: start + 10)
+        try await edit(restored, only, "Later too", "later too", at: start + 11)
+        _ = try await ada.store.removeOwnMachine(bob.peer.id)
+        try await ada.add(restored)
+        try await restored.add(ada)
+        try await exchange(ada, restored, at: start + 20)
+        #expect(try ada.tree.contains("Later ") && ada.tree.contains("Later too") && ada.tree.contains("tag/later too"))
+        #expect(try ada.tree.split(separator: "\n").count == 8)
+    }
+
+    @Test("a machine that is removed during a join leaves no rows") func removedWhileJoining() async throws {
+        let (ada, bob) = (try Machine(1), try Machine(2))
+        _ = try await ada.store.addMine(content("Reading", links: 4_000), at: start)
+        try await ada.add(bob)
+        for end in 0..<2 {
+            try await bob.add(ada)
+            _ = try await bob.page(of: ada.list, from: ada)
+            #expect(try bob.count("SELECT count(*) FROM joinNode") > 0)
+            if end == 0 { _ = try await bob.store.removeOwnMachine(ada.peer.id) } else { _ = try bob.test.trust(ada.peer, .blocked) }
+            #expect(try bob.count("SELECT count(*) FROM joinNode") + bob.count("SELECT count(*) FROM joining") == 0)
+        }
     }
 
     // MARK: - Purging

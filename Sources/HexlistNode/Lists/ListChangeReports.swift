@@ -99,7 +99,7 @@ struct ListChangeReports: Sendable {
 
     /// Returns the reports whose minute is over.
     mutating func takeDue(now: Instant) -> [Report] {
-        let due = peers.filter { now >= $0.value.reported + Self.interval }
+        let due = peers.filter { $0.value.sums != Sums() && now >= $0.value.reported + Self.interval }
         for peer in due.keys {
             peers[peer]?.sums = Sums()
             peers[peer]?.reported = now

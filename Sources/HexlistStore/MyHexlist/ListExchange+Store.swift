@@ -226,7 +226,10 @@ extension StoreWriter {
         guard page.list == record.id else { return try mergeJoinPage(page, from: peer, at: now) }
         let count = try first("SELECT count(*) FROM node") { $0.int64(0) } ?? 0
         guard count + Int64(page.nodes.count) <= Self.maximumNodes else { throw ListFault.full }
-        var result = try changeMine(at: now, as: .received, from: peer) { try $0.merge(page) }
+        try removeJoining(from: peer)
+        // The first exchange adds the peer's former collection. Undoing that would delete it on both machines.
+        let isJoined = try first("SELECT isJoined FROM listCursor WHERE list = 1 AND peer = ?", peer.uuid) { $0.bool(0) } ?? false
+        var result = try changeMine(at: now, as: isJoined ? .received : .joined, from: peer) { try $0.merge(page) }
         if result.links.deleted > 0 {
             result.linksBefore = try mineSize().links + result.links.deleted - result.links.added - result.links.restored
         }
@@ -234,9 +237,9 @@ extension StoreWriter {
         let source = try replicaRow(of: page.replica)
         try run(
             """
-            INSERT INTO listCursor (list, peer, replica, seq, at) VALUES (1, ?, ?, ?, ?)
-            ON CONFLICT DO UPDATE SET (replica, seq, at) = (excluded.replica, excluded.seq, excluded.at)
-            """, peer.uuid, source, page.through, now)
+            INSERT INTO listCursor (list, peer, replica, seq, at, isJoined) VALUES (1, ?, ?, ?, ?, ?)
+            ON CONFLICT DO UPDATE SET (replica, seq, at, isJoined) = (excluded.replica, excluded.seq, excluded.at, excluded.isJoined)
+            """, peer.uuid, source, page.through, now, isJoined || page.isLast && page.nodes.isEmpty)
         return result
     }
 

@@ -23,6 +23,7 @@ enum ListExchangeSchema {
             list INTEGER NOT NULL, peer BLOB NOT NULL,
             replica INTEGER, seq INTEGER NOT NULL DEFAULT 0, acked INTEGER NOT NULL DEFAULT 0,
             at INTEGER,                             -- of the last page, milliseconds since 1970
+            isJoined INTEGER NOT NULL DEFAULT 0,    -- all rows that the machine had when it was added were received
             PRIMARY KEY (list, peer)
         ) STRICT, WITHOUT ROWID;
         -- The collection of another machine that will replace the own one, while its rows arrive.

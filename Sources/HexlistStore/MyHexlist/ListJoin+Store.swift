@@ -95,7 +95,8 @@ extension StoreWriter {
         try run("DELETE FROM listCursor WHERE list = 1")
         try numberRows()
         try run(
-            "INSERT INTO listCursor (list, peer, replica, seq, at) VALUES (1, ?, ?, ?, ?)", peer.uuid, replicaRow(of: cursor.replica),
+            "INSERT INTO listCursor (list, peer, replica, seq, at, isJoined) VALUES (1, ?, ?, ?, ?, 1)", peer.uuid,
+            replicaRow(of: cursor.replica),
             cursor.sequence, now)
 
         var storage = try SQLListStorage(ListRecord(on: self), on: self, at: now)
@@ -126,7 +127,7 @@ extension StoreWriter {
     }
 
     /// Gives the deleted nodes of the joined collection the numbers and times that they have in the trash of this machine. Own nodes that
-    /// the other machine has deleted get new ones.
+    /// the other machine has deleted get new ones. Nodes that became one with others have only a deletion mark, and are not in the trash.
     /// - Returns: the last number in the trash.
     private func keepTrash(after last: Int64, at now: Int64) throws -> Int64 {
         // Nodes of the other collection were not shown here. Their links have the times that they need to be removed.
@@ -149,7 +150,8 @@ extension StoreWriter {
             """)
         let deleted = try all(
             """
-            SELECT own.uuid FROM node AS own JOIN joinNode ON joinNode.uuid = own.uuid WHERE own.state = 0 AND joinNode.state <> 0
+            SELECT own.uuid FROM node AS own JOIN joinNode ON joinNode.uuid = own.uuid
+            WHERE own.state = 0 AND joinNode.state <> 0 AND joinNode.placeClock IS NOT NULL
             ORDER BY own.id
             """
         ) { $0.nodeID(0) }.compactMap(\.self)

@@ -83,12 +83,17 @@ extension StoreWriter {
     func removeOwnMachine(_ peer: PeerID) throws -> Bool {
         guard try run("DELETE FROM ownMachine WHERE peer = ?", peer.uuid) > 0 else { return false }
         try run("DELETE FROM listCursor WHERE peer = ?", peer.uuid)
-        try run("DELETE FROM joining WHERE peer = ?", peer.uuid)
+        try removeJoining(from: peer)
         if try first("SELECT 1 FROM ownMachine LIMIT 1", read: { _ in true }) == nil {
             try run("UPDATE list SET seq = NULL, digest = NULL WHERE id = 1")
         }
         changed(.peers)
         return true
+    }
+
+    /// Deletes the received part of the collection that a machine had, if it was going to replace My Hexlist.
+    func removeJoining(from peer: PeerID) throws {
+        if try run("DELETE FROM joining WHERE peer = ?", peer.uuid) > 0 { try run("DELETE FROM joinNode") }
     }
 
     /// Numbers all rows, and computes the digest. Draws a new replica number, because earlier numbers may have been used for other rows.

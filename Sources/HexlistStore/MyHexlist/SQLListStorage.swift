@@ -125,7 +125,8 @@ struct SQLListStorage: ListStorage {
 
     func contents(of hex: ListNode.ID) throws -> [ListRow] {
         let rows = try reader.all(
-            "SELECT \(Self.columns) FROM \(table.rawValue) WHERE container = ? AND state <> 1 ORDER BY orderKey, uuid", hex.uuid, read: decode)
+            "SELECT \(Self.columns) FROM \(table.rawValue) WHERE container = ? AND state <> 1 ORDER BY orderKey, uuid", hex.uuid,
+            read: decode)
         guard hex == list, try hasStrays() else { return rows.compactMap(\.self) }
         let strays = try reader.all("SELECT \(Self.columns) FROM \(table.rawValue) WHERE container IS NULL AND state <> 1", read: decode)
         return (rows + strays).compactMap(\.self).sorted { left, right in
@@ -291,7 +292,8 @@ struct SQLListStorage: ListStorage {
     func changed(
         after number: Int64, limit: Int = .max, _ body: (_ node: ListNode, _ number: Int64, _ source: Int64?) throws -> Bool
     ) throws {
-        let statement = try SQLStatement("SELECT \(Self.columns), seq, via FROM \(table.rawValue) WHERE seq > ? ORDER BY seq LIMIT ?", on: reader.db)
+        let statement = try SQLStatement(
+            "SELECT \(Self.columns), seq, via FROM \(table.rawValue) WHERE seq > ? ORDER BY seq LIMIT ?", on: reader.db)
         defer { statement.reset() }
         try statement.bind([number, limit])
         while try statement.step() {
