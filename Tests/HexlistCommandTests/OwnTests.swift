@@ -29,7 +29,7 @@ import Testing
             OwnText.lines(first) == [
                 "Only add a machine of your own: laptop2 gets all of My Hexlist, and its changes appear here.",
                 "  this machine: 212 hexes, 4 880 links", "  laptop2: not known before this machine is added there",
-                "Hexes and links that both have at the same place become one; everything else is added. Nothing is deleted.",
+                "Hexes and links that both have at the same place become one, with the tags of both; of other values, the later one stays. Everything else is added.",
             ])
         let command = OwnText.command("my desk")
         #expect(command == "hexlist own add 'my desk'")

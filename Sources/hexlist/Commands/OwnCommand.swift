@@ -46,7 +46,7 @@ struct OwnAddCommand: AsyncParsableCommand {
         discussion: """
             Run it on both machines. If they do not trust each other yet, both show six digits to compare first. Then it asks before the \
             collections are merged, which begins once both machines are added: hexes with the same name, and links with the same address, \
-            at the same place become one, and everything else is added. Before that, each machine writes its hexes to a file \
+            at the same place become one, with the tags of both and the later title, color and note; everything else is added. Before that, each machine writes its hexes to a file \
             `before-join-….ndjson` beside the store.
 
             On a terminal it waits for the other machine; Ctrl-C ends only the waiting. Exit codes: 0 added, and merged if it waited; 1 the \
@@ -153,7 +153,11 @@ enum OwnText {
         } else {
             let there = preview.there.map(size) ?? "not known before this machine is added there"
             lines += ["  this machine: \(size(preview.here))", "  \(name): \(there)"]
-            lines.append("Hexes and links that both have at the same place become one; everything else is added. Nothing is deleted.")
+            lines.append(
+                """
+                Hexes and links that both have at the same place become one, with the tags of both; of other values, the later one stays. \
+                Everything else is added.
+                """)
         }
         if let problem = preview.problem { lines.append(TerminalText.clean(problem, columns: 400)) }
         return lines
