@@ -54,6 +54,12 @@ public struct ListExchange: Sendable {
         case full
         /// The disk of this machine has too little free space.
         case diskFull
+        /// A version of the peer is further ahead than `ListLimits.ownClockAhead`.
+        case versionAhead
+        /// The peer has another collection again, within `joinInterval` of a join with it.
+        case joinedRecently
+        /// The store changed during the request. It is repeated, and the failure is not reported.
+        case outdated
         /// This machine cannot store the rows.
         case store
     }
@@ -93,6 +99,8 @@ public struct ListExchange: Sendable {
     public static let clockCheck = Duration.seconds(300)
     /// Minimum time between two repairs.
     public static let repairInterval = Duration.seconds(3_600)
+    /// Minimum time between two joins with one peer. Each writes a backup and all rows.
+    public static let joinInterval = Duration.seconds(3_600)
     private static let backoff = Backoff(from: .seconds(1), to: .seconds(300))
 
     private enum Work: Equatable {
@@ -148,6 +156,8 @@ public struct ListExchange: Sendable {
     private var lastAnnouncement: Instant?
     private var isAnnouncementDue = false
     private var lastRepair: Instant?
+    /// The time of the last join with each peer within `joinInterval`, also without a session.
+    private var lastJoins: [PeerID: Instant] = [:]
 
     public init() {}
 
@@ -227,8 +237,7 @@ public struct ListExchange: Sendable {
         _ actions: inout [Action]
     ) {
         guard peers[peer]?.activity == .overview else { return }
-        let ahead = overview.now.addingClamped(-max(clock, 0))
-        guard -ListLimits.clockAhead...ListLimits.clockAhead ~= ahead else {
+        if let ahead = overview.clockDifference(at: clock) {
             report(.clocksDiffer(milliseconds: ahead), of: peer, &actions)
             return finish(peer, pauseUntil: now + Self.clockCheck, now: now, &actions)
         }
@@ -245,6 +254,10 @@ public struct ListExchange: Sendable {
             guard remaining == other else {
                 report(.awaitingJoin, of: peer, &actions)
                 return finish(peer, now: now, &actions)
+            }
+            if let last = lastJoins[peer], now < last + Self.joinInterval {
+                report(.failed(.joinedRecently), of: peer, &actions)
+                return finish(peer, pauseUntil: last + Self.joinInterval, now: now, &actions)
             }
             // The store has the rows of one other collection. Afterwards, both may be the same one.
             guard !peers.values.contains(where: \.activity.isJoin) else {
@@ -317,6 +330,8 @@ public struct ListExchange: Sendable {
     /// Handles the end of `join`. This machine has another list now, so it requests the lists of all peers again.
     public mutating func joined(_ list: ListNode.ID, with peer: PeerID, now: Instant, _ actions: inout [Action]) {
         guard peers[peer]?.activity == .joining(list) else { return }
+        lastJoins = lastJoins.filter { now < $0.value + Self.joinInterval }
+        lastJoins[peer] = now
         for other in peers.keys { peers[other]?.hasNews = true }
         report(.received, of: peer, &actions)
         changed(now: now, &actions)
@@ -328,7 +343,7 @@ public struct ListExchange: Sendable {
     public mutating func failed(_ failure: Failure, _ peer: PeerID, now: Instant, _ actions: inout [Action]) {
         guard let state = peers[peer], state.activity.hasSlot else { return }
         peers[peer]?.failures = min(state.failures + 1, 64)
-        report(.failed(failure), of: peer, &actions)
+        if failure != .outdated { report(.failed(failure), of: peer, &actions) }
         finish(peer, pauseUntil: now + Self.backoff.pause(after: state.failures + 1), now: now, &actions)
         if state.activity.isJoin { continueJoins(now: now, &actions) }
     }
@@ -399,10 +414,8 @@ public struct ListExchange: Sendable {
         case .received, .unconfirmed, .awaitingJoin: peers[peer]?.failures = 0
         case .exchanging, .clocksDiffer, .differs, .failed: break
         }
-        guard let before = peers[peer]?.status ?? nil, before == status else {
-            peers[peer]?.status = status
-            actions.append(.report(peer, status))
-            return
-        }
+        guard peers[peer]?.status != status else { return }
+        peers[peer]?.status = status
+        actions.append(.report(peer, status))
     }
 }

@@ -25,4 +25,8 @@ public enum ListLimits {
     /// Maximum milliseconds that a version from another person may be ahead of this machine's clock: 12 hours. Machines whose clocks differ
     /// by more do not exchange anything.
     public static let clockAhead: Int64 = 12 * 3_600_000
+    /// Maximum milliseconds that a version from an own machine may be ahead: 100 years. A machine keeps the versions that it wrote while its
+    /// clock was wrong, and its later versions are greater, so a machine that once was in the year 2099 needs this span. A greater version
+    /// would be out of reach of all later changes.
+    public static let ownClockAhead: Int64 = 100 * 366 * 24 * 3_600_000
 }

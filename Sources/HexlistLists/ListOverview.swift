@@ -62,6 +62,14 @@ public struct ListOverview: Equatable, Sendable {
         }
     }
 
+    /// The milliseconds by which the clock of the answering machine is ahead, or behind if negative; `nil` if it is within
+    /// `ListLimits.clockAhead`.
+    /// - Parameter clock: this machine's clock, in milliseconds since 1970.
+    public func clockDifference(at clock: Int64) -> Int64? {
+        let ahead = now.addingClamped(-max(clock, 0))
+        return -ListLimits.clockAhead...ListLimits.clockAhead ~= ahead ? nil : ahead
+    }
+
     /// The JSON, less than `ListLimits.overviewBytes`. Titles are cut, and lists beyond the limit are left out.
     public var json: [UInt8] {
         var json = JSONWriter(wireCapacity: 512)

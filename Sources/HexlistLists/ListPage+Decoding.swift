@@ -6,11 +6,12 @@ extension ListPage {
     /// unknown registers and kinds are kept.
     /// - Parameters:
     ///   - bytes: the page's JSON, at most `ListLimits.receivedPageBytes`.
-    ///   - sender: entries of shared lists and private registers are accepted from own machines only. Versions from other persons may be at
-    ///     most `ListLimits.clockAhead` ahead.
+    ///   - sender: entries of shared lists and private registers are accepted from own machines only. Nodes of other persons with a version
+    ///     that is more than `ListLimits.clockAhead` ahead are left out.
     ///   - now: milliseconds since 1970.
-    /// - Throws: `JSONFault` if the page itself is malformed or has too many nodes.
-    public init(decoding bytes: [UInt8], from sender: Peer, now: Int64) throws(JSONFault) {
+    /// - Throws: `JSONFault` if the page itself is malformed or has too many nodes; `VersionAhead` if it comes from an own machine, and a
+    ///   version is more than `ListLimits.ownClockAhead` ahead.
+    public init(decoding bytes: [UInt8], from sender: Peer, now: Int64) throws {
         guard bytes.count <= ListLimits.receivedPageBytes else { throw JSONFault("the page is too long") }
         let page = try JSONObject(JSONValue(parsing: bytes))
         guard let list = page["list"]?.string.flatMap({ UUIDBytes($0) }).flatMap({ ListNode.ID($0) }) else {
@@ -28,11 +29,14 @@ extension ListPage {
         self.init(list: list, replica: replica, after: after, through: through, isLast: try page.value("last"))
         let decoder = NodeDecoder(
             list: list, writers: writers.map { $0.string.flatMap { ReplicaNumber($0) } }, isFromOwnMachine: sender == .ownMachine,
-            latest: sender == .ownMachine
-                ? HybridClock.maximumTime : HybridClock.time(milliseconds: now.addingClamped(ListLimits.clockAhead)) | 0xFFFF)
+            latest: HybridClock.time(
+                milliseconds: now.addingClamped(sender == .ownMachine ? ListLimits.ownClockAhead : ListLimits.clockAhead)) | 0xFFFF)
         nodes.reserveCapacity(rows.count)
-        for row in rows { if let node = decoder.node(row) { nodes.append(node) } else { skipped += 1 } }
+        for row in rows { if let node = try decoder.node(row) { nodes.append(node) } else { skipped += 1 } }
     }
+
+    /// A version of an own machine is too far ahead. Its node is not left out, because it would never be requested again.
+    public struct VersionAhead: Error, Equatable {}
 
     /// Maximum replica numbers that fit into a page.
     private static let maximumWriters = ListLimits.receivedPageBytes / 19
@@ -45,14 +49,22 @@ private struct NodeDecoder {
     /// refers to `nil` are left out.
     let writers: [ReplicaNumber?]
     let isFromOwnMachine: Bool
-    /// The greatest time of a version that is accepted.
+    /// The greatest time of a version.
     let latest: Int64
 
     /// The reason to leave out a node.
     private struct Malformed: Error {}
 
     /// Returns `nil` if the node is malformed or exceeds a bound.
-    func node(_ json: JSONValue) -> ListNode? { try? decode(json) }
+    func node(_ json: JSONValue) throws(ListPage.VersionAhead) -> ListNode? {
+        do {
+            return try decode(json)
+        } catch let error as ListPage.VersionAhead {
+            throw error
+        } catch {
+            return nil
+        }
+    }
 
     private func decode(_ json: JSONValue) throws -> ListNode {
         let members = try JSONObject(json)
@@ -136,7 +148,11 @@ private struct NodeDecoder {
             writers.indices.contains(position), let replica = writers[position]
         else { throw Malformed() }
         let clock = milliseconds << 16 | counter
-        guard clock > 0, clock <= latest else { throw Malformed() }
+        guard clock > 0 else { throw Malformed() }
+        guard clock <= latest else {
+            if isFromOwnMachine { throw ListPage.VersionAhead() }
+            throw Malformed()
+        }
         return ListVersion(clock: clock, replica: replica)
     }
 }

@@ -4,7 +4,8 @@ public protocol ListStorage {
     var list: ListNode.ID { get }
 
     func row(_ id: ListNode.ID) throws -> ListRow?
-    /// Returns the rows of all hexes. They may include the root.
+    /// Returns the rows of all hexes, with the versions of their values, but maybe without texts, because all are in memory at once. They
+    /// may include the root.
     func hexes() throws -> [ListRow]
     /// Returns the leaves that name a hex as their parent and have no container, because the hex was unknown.
     func leaves(waitingFor hex: ListNode.ID) throws -> [ListNode.ID]

@@ -119,7 +119,6 @@ public actor Node {
         outbox.connect(to: self)
         store.observe { [weak self] change in self?.storeChanged(change) }
         registry.set(try await store.read(StoredPeers.init), self)
-        lists.ownMachinesChanged(self)
         let records = Array(registry.all)
         await transfers.serve()
         port = try await listen()
@@ -278,7 +277,6 @@ public actor Node {
             if change.contains(.list) { node.lists.changed(node) }
             if change.contains(.peers) {
                 node.registry.reloadSoon(node)
-                node.lists.ownMachinesChanged(node)
                 node.transfers.sharesChanged()
             }
             if change.contains(.room) {

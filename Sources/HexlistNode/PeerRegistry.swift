@@ -98,6 +98,7 @@ final class PeerRegistry {
         node.linkOpening.set(stored.records.contains { $0.openLinks > 0 }, lastEvent: stored.lastEvent)
         node.finder.apply(.remembered(Set(self.records.keys)), node)
         node.devices.knownChanged(node)
+        node.lists.ownMachinesChanged(to: Set(stored.records.lazy.filter(\.isOwn).map(\.peer)), node)
     }
 
     func reload(_ node: isolated Node) async {

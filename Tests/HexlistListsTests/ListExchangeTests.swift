@@ -285,6 +285,38 @@ import Testing
         #expect(machine.take() == [.requestOverview(ada)])
     }
 
+    @Test("a peer whose collection changes again is joined once an hour, also in a later session") func joinsOften() {
+        var machine = opened()
+        let (older, oldest) = (Machine.id(0), Machine.id(3))
+        machine.overview(ada, list: older)
+        machine.page(ada, of: older, hasRows: false)
+        machine.standing.list = older
+        machine.joined(older, ada)
+        let time = machine.now
+        machine.close(ada)
+        machine.wait(.seconds(60))
+        machine.open(ada)
+        _ = machine.take()
+        machine.overview(ada, list: oldest, machines: 9)
+        #expect(machine.take() == [.report(ada, .failed(.joinedRecently))])
+        #expect(machine.exchange.nextWake == time + ListExchange.joinInterval)
+        machine.news(ada)
+        machine.wait(.seconds(3_539))
+        #expect(machine.take() == [])
+        machine.wait(.seconds(1))
+        #expect(machine.take() == [.requestOverview(ada)])
+        machine.overview(ada, list: oldest, machines: 9)
+        #expect(machine.take() == [.report(ada, .exchanging), .requestPage(oldest, ada)])
+    }
+
+    @Test("a request that became outdated is repeated, and not reported") func outdated() {
+        var machine = opened()
+        machine.fail(.outdated, ada)
+        #expect(machine.take() == [] && machine.exchange.status(of: ada) == nil)
+        machine.wait(.seconds(1))
+        #expect(machine.take() == [.requestOverview(ada)])
+    }
+
     @Test(
         "the older collection remains, unless the other one is on more machines",
         arguments: [

@@ -1,4 +1,5 @@
 import Foundation
+import HexlistLists
 import HexlistModel
 import HexlistStore
 import TestSupport
@@ -96,4 +97,9 @@ import Testing
         try await one.stop()
         try await two.stop()
     }
+}
+
+extension Node {
+    /// The status of the exchange with an own machine; `nil` if there is no session with it, or no answer yet.
+    fileprivate func listStatus(of peer: PeerID) -> ListExchange.Status? { lists.status(of: peer) }
 }

@@ -12,7 +12,7 @@ private final class Machine {
     var exchange = ListExchange()
     /// Rows that were received in pages.
     var received = 0
-    private(set) var joins: [ListJoinResult] = []
+    private(set) var joins: [ListSize] = []
 
     var store: HexStore { test.store }
 
@@ -79,7 +79,7 @@ private final class Machine {
     func page(of list: ListNode.ID, from other: Machine, at now: Int64 = start) async throws -> ListPage? {
         let request = try test.read { try $0.listPageRequest(of: list, from: other.peer.id) }
         guard case .page(_, let parsed) = ListRequestTarget(ListRequestTarget.page(list, request).description) else { return nil }
-        guard case .page(let json) = try other.store.listPageSync(list, parsed, for: peer.id) else { return nil }
+        guard case .page(let json) = try other.store.listPageSync(list, parsed, for: peer.id, at: now) else { return nil }
         let page = try ListPage(decoding: json, from: .ownMachine, now: now)
         received += page.nodes.count
         _ = try await store.mergeListPage(page, answering: request, from: other.peer.id, at: now, diskReserve: 0)
@@ -202,20 +202,20 @@ private struct Failure: Error {
         await #expect(throws: HexlistError.self) { try await ada.store.addOwnMachine(bob.peer.id, at: start) }
         _ = try ada.test.trust(bob.peer)
         let request = ListPageRequest(cursor: nil, requester: ReplicaNumber(1))
-        #expect(try ada.store.listPageSync(ada.list, request, for: bob.peer.id) == .notFound)
+        #expect(try ada.store.listPageSync(ada.list, request, for: bob.peer.id, at: start) == .notFound)
         #expect(try ada.test.read { try $0.listOverview(for: bob.peer.id, at: start) } == ListOverview(now: start, isOwnMachine: false))
         #expect(try await ada.store.addOwnMachine(bob.peer.id, at: start))
         #expect(try await !ada.store.addOwnMachine(bob.peer.id, at: start))
         #expect(try ada.record.sequence == 3 && ada.isConsistent())
-        guard case .page = try ada.store.listPageSync(ada.list, request, for: bob.peer.id) else { return #expect(Bool(false)) }
+        guard case .page = try ada.store.listPageSync(ada.list, request, for: bob.peer.id, at: start) else { return #expect(Bool(false)) }
         var generator = SeededGenerator(seed: 1)
         let another = ListNode.ID(kind: .hex, time: 1, using: &generator)
-        #expect(try ada.store.listPageSync(another, request, for: bob.peer.id) == .notFound)
+        #expect(try ada.store.listPageSync(another, request, for: bob.peer.id, at: start) == .notFound)
 
         let replica = try ada.record.replica
         #expect(try await ada.store.removeOwnMachine(bob.peer.id))
         #expect(try await !ada.store.removeOwnMachine(bob.peer.id))
-        #expect(try ada.record.sequence == nil && ada.store.listPageSync(ada.list, request, for: bob.peer.id) == .notFound)
+        #expect(try ada.record.sequence == nil && ada.store.listPageSync(ada.list, request, for: bob.peer.id, at: start) == .notFound)
         _ = try await ada.store.addMine(content(), at: start)
         #expect(try await ada.store.addOwnMachine(bob.peer.id, at: start))
         #expect(try ada.record.replica != replica && ada.isConsistent())
@@ -260,7 +260,9 @@ private struct Failure: Error {
         _ = try await ada.store.addMine(content("Reading"), at: start)
         let list = try ada.list
         let request = try bob.test.read { try $0.listPageRequest(of: list, from: ada.peer.id) }
-        guard case .page(let json) = try ada.store.listPageSync(list, request, for: bob.peer.id) else { return #expect(Bool(false)) }
+        guard case .page(let json) = try ada.store.listPageSync(list, request, for: bob.peer.id, at: start) else {
+            return #expect(Bool(false))
+        }
         let page = try ListPage(decoding: json, from: .ownMachine, now: start)
         func merge(reserve: Int64 = 0) async throws -> ListPageResult {
             try await bob.store.mergeListPage(page, answering: request, from: ada.peer.id, at: start, diskReserve: reserve)
@@ -269,10 +271,15 @@ private struct Failure: Error {
         let result = try await merge()
         #expect(result.change == 1 && result.hexes.added == 1 && result.links.added == 2)
         let before = try bob.record.sequence
-        await #expect(throws: HexlistError.self) { try await merge() }
+        var other = page
+        (other.after, other.through) = (5, 9)
+        await #expect(throws: ListFault.invalid) {
+            _ = try await bob.store.mergeListPage(other, answering: request, from: ada.peer.id, at: start, diskReserve: 0)
+        }
+        await #expect(throws: ListFault.outdated) { try await merge() }
         #expect(try bob.record.sequence == before)
         _ = try await bob.store.removeOwnMachine(ada.peer.id)
-        await #expect(throws: HexlistError.self) { try await merge() }
+        await #expect(throws: ListFault.outdated) { try await merge() }
     }
 
     // MARK: - Log and trash
@@ -406,7 +413,7 @@ private struct Failure: Error {
         try await bob.add(ada)
         try await exchange(ada, bob)
         #expect(try ada.tree.contains("Bob's") && ada.tree.contains("tag/bob") && ada.tree.contains("color=FF0000"))
-        #expect(try bob.trash.isEmpty && bob.joins == [ListJoinResult(hexes: 2, links: 6)])
+        #expect(try bob.trash.isEmpty && bob.joins == [ListSize(hexes: 2, links: 6)])
 
         let restored = try Machine(2, copyOf: image)
         try await restored.store.renewReplica()
@@ -555,7 +562,9 @@ private struct Failure: Error {
         _ = try await ada.store.change([hex], .delete, at: start + 1)
         let list = try ada.list
         let request = try bob.test.read { try $0.listPageRequest(of: list, from: ada.peer.id) }
-        guard case .page(let json) = try ada.store.listPageSync(list, request, for: bob.peer.id) else { return #expect(Bool(false)) }
+        guard case .page(let json) = try ada.store.listPageSync(list, request, for: bob.peer.id, at: start) else {
+            return #expect(Bool(false))
+        }
         let whole = try ListPage(decoding: json, from: .ownMachine, now: start)
         #expect(whole.nodes.count == 12)
         let nodes = isReversed ? whole.nodes.reversed() : whole.nodes
@@ -589,7 +598,9 @@ private struct Failure: Error {
         _ = try await ada.store.addMine(content("Reading"), at: start)
         let list = try ada.list
         let request = try bob.test.read { try $0.listPageRequest(of: list, from: ada.peer.id) }
-        guard case .page(let json) = try ada.store.listPageSync(list, request, for: bob.peer.id) else { return #expect(Bool(false)) }
+        guard case .page(let json) = try ada.store.listPageSync(list, request, for: bob.peer.id, at: start) else {
+            return #expect(Bool(false))
+        }
         var page = try ListPage(decoding: json, from: .ownMachine, now: start)
         for index in page.nodes.indices {
             let version = ListVersion(clock: (page.nodes[index].version?.clock ?? 0) + 1, replica: ReplicaNumber(UInt64(index) + 1))
@@ -646,6 +657,44 @@ private struct Failure: Error {
         #expect(try old.tree == ada.tree)
     }
 
+    @Test("numbers that a store does not have cause a new replica number once an hour") func outdated() async throws {
+        let (ada, bob) = try await pair()
+        _ = try await ada.store.addMine(content("First"), at: start)
+        try await exchange(ada, bob)
+        func answer(at now: Int64) throws -> ListPageAnswer {
+            let cursor = ListCursor(replica: try ada.record.replica, sequence: 9_000_000_000_000_000_000)
+            let request = ListPageRequest(cursor: cursor, requester: try bob.record.replica)
+            return try ada.store.listPageSync(ada.list, request, for: bob.peer.id, at: now)
+        }
+        let first = try ada.record.replica
+        guard case .page = try answer(at: start) else { return #expect(Bool(false), "the first one is answered") }
+        let second = try ada.record.replica
+        #expect(second != first)
+        #expect(try answer(at: start + 3_599_999) == .busy && ada.record.replica == second)
+        guard case .page = try answer(at: start + 3_600_000) else { return #expect(Bool(false), "an hour later") }
+        #expect(try ada.record.replica != second)
+        // A clock that was set back does not block.
+        guard case .page = try answer(at: start) else { return #expect(Bool(false), "after the clock was set back") }
+    }
+
+    @Test("unknown members that are no JSON object are not shown", arguments: ["7", "[1]", #"{"a":1"#, "", #"{"a":1}"#])
+    func invalidExtra(text: String) async throws {
+        let (ada, bob) = try await pair()
+        let hex = try await ada.store.addMine(content("First", links: 1), at: start)
+        try await exchange(ada, bob)
+        try bob.test.write { writer in
+            try writer.changeMine(at: start + 1) { transaction in
+                let id = try #require(try writer.first("SELECT uuid FROM node WHERE title = 'First'") { $0.nodeID(0) } ?? nil)
+                var node = ListNode(id: id)
+                node.registers = [NodeRegisters.extra: .init(version: transaction.nodes.nextVersion(), value: UTF8Text(text))]
+                try transaction.nodes.merge(node)
+            }
+        }
+        try await exchange(ada, bob, at: start + 2)
+        let content = try #require(try ada.test.read { try $0.hex(hex) }).content
+        #expect(String(decoding: content.bytes(content.extra), as: UTF8.self) == (text.hasSuffix("}") ? text : ""))
+    }
+
     @Test("a rolled-back store whose numbers have caught up is repaired by the digests") func caughtUp() async throws {
         let (ada, bob) = try await pair()
         _ = try await ada.store.addMine(content("First"), at: start)
@@ -677,7 +726,7 @@ private struct Failure: Error {
         try await ada.add(bob)
         try await bob.add(ada)
         try await exchange(ada, bob)
-        #expect(try ada.list == list && ada.joins.isEmpty && bob.joins == [ListJoinResult(hexes: 4, links: 7)])
+        #expect(try ada.list == list && ada.joins.isEmpty && bob.joins == [ListSize(hexes: 4, links: 7)])
         for (id, title, links) in [(both, "Reading", 4), (inner, "Inner", 1), (only, "Only bob", 1)] {
             let hex = try #require(try bob.test.read { try $0.hex(id) })
             #expect(hex.summary.description == title && hex.summary.linkCount == links)
@@ -714,15 +763,15 @@ private struct Failure: Error {
         func join(at sequence: Int64) async throws {
             _ = try await bob.store.joinList(list, with: ada.peer.id, ifStillAt: sequence, at: start, diskReserve: 0)
         }
-        await #expect(throws: HexlistError.self) { try await join(at: 3) }
+        await #expect(throws: ListFault.outdated) { try await join(at: 3) }
         let page = try #require(try await bob.page(of: list, from: ada))
         #expect(!page.isLast)
-        await #expect(throws: HexlistError.self) { try await join(at: 3) }
+        await #expect(throws: ListFault.outdated) { try await join(at: 3) }
         // A request for the incomplete collection.
         let request = ListPageRequest(cursor: nil, requester: ReplicaNumber(1))
-        #expect(try bob.store.listPageSync(list, request, for: ada.peer.id) == .busy)
+        #expect(try bob.store.listPageSync(list, request, for: ada.peer.id, at: start) == .busy)
         while try await bob.page(of: list, from: ada)?.isLast == false {}
-        await #expect(throws: HexlistError.self) { try await join(at: 2) }
+        await #expect(throws: ListFault.outdated) { try await join(at: 2) }
         #expect(try bob.test.read { try $0.counts() }.mine == 1)
         try await join(at: 3)
         #expect(try bob.list == list && bob.isConsistent() && bob.test.read { try $0.counts() }.mine == 2)

@@ -13,10 +13,8 @@ import NIOCore
 /// Carries out the actions of `ListExchange`: announcements on sessions, requests over connections for files, writes to the store.
 final class ListDriver {
     private var exchange = ListExchange()
-    /// The own machines that are trusted, as last read from the store. Each request looks them up again.
+    /// The own machines that are trusted, as `PeerRegistry` last read them. Each request looks them up again.
     private var own: Set<PeerID> = []
-    private var isReading = false
-    private var mustReadAgain = false
     private let timer: DeadlineTimer
     /// The running requests by their numbers, also those of ended sessions. `stop` waits for them.
     private var requests: [Int: Task<Void, Never>] = [:]
@@ -47,29 +45,8 @@ final class ListDriver {
 
     // MARK: - Events
 
-    /// Reads the own machines. Called at the start, and when records of peers changed. Calls during a read cause one more read.
-    func ownMachinesChanged(_ node: isolated Node) {
-        guard !isReading else {
-            mustReadAgain = true
-            return
-        }
-        isReading = true
-        node.store.submitRead({ try $0.ownMachines().map(\.peer) }) { [weak node] result in
-            node?.onLoop { node in
-                let driver = node.lists
-                driver.isReading = false
-                switch result {
-                case .success(let peers): driver.set(Set(peers), node)
-                case .failure(let error): node.logger.error("own machines cannot be read", metadata: ["error": "\(error)"])
-                }
-                guard driver.mustReadAgain else { return }
-                driver.mustReadAgain = false
-                driver.ownMachinesChanged(node)
-            }
-        }
-    }
-
-    private func set(_ peers: Set<PeerID>, _ node: isolated Node) {
+    /// Called when the records of peers were read.
+    func ownMachinesChanged(to peers: Set<PeerID>, _ node: isolated Node) {
         let before = own
         own = peers
         for peer in before.subtracting(peers).sorted() {
@@ -204,7 +181,7 @@ extension ListExchange.Status {
     /// The reason for which the lists will not be exchanged without the user; `nil` if there is none.
     fileprivate var stuckReason: String? {
         switch self {
-        case .clocksDiffer: "clock"
+        case .clocksDiffer, .failed(.versionAhead): "clock"
         case .differs: "differs"
         case .failed(.full): "full"
         case .failed(.diskFull): "disk"
@@ -214,14 +191,11 @@ extension ListExchange.Status {
 }
 
 extension Node {
-    /// The status of the exchange with an own machine; `nil` if there is no session with it, or no answer yet.
-    func listStatus(of peer: PeerID) -> ListExchange.Status? { lists.status(of: peer) }
-
     fileprivate func requestOverview(of peer: PeerID) async throws -> ListDriver.Event {
-        guard let before = try await store.read({ try $0.listStanding(with: peer) }) else { throw HexlistError.noOwnMachine }
+        guard let before = try await store.read({ try $0.listStanding(with: peer) }) else { throw ListFault.outdated }
         let json = try await transfers.requestList(.overview, from: peer)
         let overview = try ListOverview(decoding: json)
-        guard let standing = try await store.read({ try $0.listStanding(with: peer) }) else { throw HexlistError.noOwnMachine }
+        guard let standing = try await store.read({ try $0.listStanding(with: peer) }) else { throw ListFault.outdated }
         let clock = clocks.milliseconds
         return { exchange, now, actions in
             exchange.overviewArrived(overview, from: peer, before: before, standing: standing, clock: clock, now: now, &actions)
@@ -233,7 +207,7 @@ extension Node {
         let json = try await transfers.requestList(.page(list, request), from: peer)
         let now = clocks.milliseconds
         let page = try await transfers.onFileThread { try ListPage(decoding: json, from: .ownMachine, now: now) }
-        var backup: MineBackup?
+        var backup: MyHexlistBackup?
         if list == (try await store.read { try $0.mineList() }), !page.nodes.isEmpty,
             try await store.read({ try !$0.hasReceivedList(from: peer) })
         {
@@ -273,62 +247,14 @@ extension Node {
         }
         return { exchange, now, actions in exchange.joined(list, with: peer, now: now, &actions) }
     }
-
-    /// Writes the hexes of My Hexlist to a new file `before-join-TIME.ndjson` beside the store, unless it is empty.
-    private func writeBackup(for peer: PeerID) async throws -> MineBackup {
-        let (store, reserve) = (store, diskReserve)
-        let folder = store.path.split(separator: "/", omittingEmptySubsequences: false).dropLast().joined(separator: "/")
-        let path = "\(folder)/before-join-\(clocks.milliseconds).ndjson"
-        return try await transfers.onFileThread { try store.writeMine(to: path, for: peer, diskReserve: reserve) }
-    }
-}
-
-/// The hexes of My Hexlist in a file.
-private struct MineBackup: Sendable {
-    /// `nil` if My Hexlist is empty.
-    var file: NewFile?
-    var path: String?
-    /// The number of the last row in the file.
-    var sequence: Int64
-}
-
-extension HexStore {
-    /// Writes the hexes of My Hexlist to a new file, as one HexJM per line. Without hexes there is no file. Blocks.
-    /// - Parameter diskReserve: bytes of the file system to leave free.
-    fileprivate func writeMine(to path: String, for peer: PeerID, diskReserve: Int64) throws -> MineBackup {
-        try readSync { reader in
-            guard let sequence = try reader.listStanding(with: peer)?.sequence else { throw HexlistError.noOwnMachine }
-            guard try reader.mineSize().hexes > 0 else { return MineBackup(sequence: sequence) }
-            let file = try NewFile(path: path)
-            do {
-                var after: HexCursor?
-                repeat {
-                    if diskReserve > 0, let free = file.freeBytes, free < diskReserve { throw ListFault.diskFull }
-                    let page = try reader.hexIDs(.list(HexFilter(location: .mine)), after: after)
-                    for id in page.items {
-                        guard let hex = try reader.hex(id) else { continue }
-                        try file.append(HexEncoder.encode(hex.content) + [UInt8(ascii: "\n")])
-                    }
-                    after = page.next
-                } while after != nil
-                try file.synchronize()
-            } catch {
-                file.remove()
-                throw error
-            }
-            return MineBackup(file: file, path: path, sequence: sequence)
-        }
-    }
-}
-
-extension HexlistError {
-    fileprivate static var noOwnMachine: HexlistError { HexlistError(.gone, "The peer is no own machine any more.") }
 }
 
 extension ListExchange.Failure {
     init(_ error: any Error) {
         switch error {
-        case is JSONFault: self = .malformed
+        case is JSONFault, ListFault.invalid: self = .malformed
+        case is ListPage.VersionAhead: self = .versionAhead
+        case ListFault.outdated: self = .outdated
         case ListFault.full: self = .full
         case ListFault.diskFull: self = .diskFull
         case let error as HexlistError:

@@ -8,9 +8,6 @@ import HexlistStore
 public struct OwnMachines: Sendable {
     let node: Node
 
-    /// Maximum time for the answer of a peer to a preview.
-    private static let previewPatience = Duration.seconds(15)
-
     /// All own machines, in the order in which they were added.
     public func all() async throws -> [OwnMachineView] {
         let machines = try await node.store.read { try $0.ownMachines() }
@@ -32,8 +29,7 @@ public struct OwnMachines: Sendable {
         guard let overview = try await overview(of: peer) else { return preview }
         preview.online = true
         preview.confirmed = overview.isOwnMachine
-        let ahead = overview.now.addingClamped(-max(node.clocks.milliseconds, 0))
-        if !(-ListLimits.clockAhead...ListLimits.clockAhead ~= ahead) {
+        if let ahead = overview.clockDifference(at: node.clocks.milliseconds) {
             preview.problem = OwnMachineText.clock(view.label.text(.named), milliseconds: ahead)
         }
         if let theirs = overview.lists.first(where: { $0.role == .own }) {
@@ -45,20 +41,11 @@ public struct OwnMachines: Sendable {
 
     /// Returns the peer's answer to `GET /lists`; `nil` if it cannot be reached, or its answer is invalid.
     private func overview(of peer: PeerID) async throws -> ListOverview? {
-        try await withThrowingTaskGroup(of: ListOverview?.self) { [transfers = node.transfers] group in
-            group.addTask {
-                guard let json = try? await transfers.requestList(.overview, from: peer) else { return nil }
-                return try? ListOverview(decoding: json)
-            }
-            group.addTask {
-                try? await Task.sleep(for: Self.previewPatience)
-                return nil
-            }
-            defer { group.cancelAll() }
-            let first = try await group.next() ?? nil
+        guard let json = try? await node.transfers.requestList(.overview, from: peer) else {
             try Task.checkCancellation()
-            return first
+            return nil
         }
+        return try? ListOverview(decoding: json)
     }
 
     /// Makes a trusted peer an own machine. The two collections are merged as soon as this machine is an own machine there, too. Without
@@ -126,7 +113,11 @@ enum OwnMachineText {
         case .malformed: "The answer of \(name) is invalid."
         case .full: "My Hexlist has the maximum of rows, including deleted ones, so changes of \(name) are not received."
         case .diskFull: "The disk has too little free space, so changes of \(name) are not received."
-        case .store: "Changes of \(name) could not be stored."
+        case .versionAhead:
+            "A change on \(name) is dated more than 100 years ahead, by a wrong clock. Changes of \(name) are not received."
+        case .joinedRecently:
+            "\(name) has another collection again, less than an hour after its collection was merged. It is merged later."
+        case .store, .outdated: "Changes of \(name) could not be stored."
         }
     }
 }
@@ -176,6 +167,7 @@ extension Node {
         case .awaitingJoin: return (.joining, nil)
         case .clocksDiffer(let milliseconds): return (.clock, OwnMachineText.clock(name, milliseconds: milliseconds))
         case .differs: return (.differs, "The collections differ although all changes were exchanged.")
+        case .failed(.versionAhead): return (.clock, OwnMachineText.failure(.versionAhead, name))
         case .failed(.full): return (.full, OwnMachineText.failure(.full, name))
         case .failed(.diskFull): return (.disk, OwnMachineText.failure(.diskFull, name))
         case .failed(let failure): return (.failed, OwnMachineText.failure(failure, name))

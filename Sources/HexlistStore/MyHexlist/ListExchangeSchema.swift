@@ -7,6 +7,9 @@ enum ListExchangeSchema {
         ALTER TABLE list ADD COLUMN digest INTEGER;
         -- Whether there is, or was, an own machine. Then the rows of deleted nodes are never removed.
         ALTER TABLE list ADD COLUMN isReplicated INTEGER NOT NULL DEFAULT 0;
+        -- The last time at which a machine requested rows after a number that this store does not have, because it is an old copy. It then
+        -- got a new replica number. Milliseconds since 1970.
+        ALTER TABLE list ADD COLUMN outdatedAt INTEGER;
         -- The number of the last change, and the replica that sent the row as it is (replica.id; NULL: it was changed here).
         ALTER TABLE node ADD COLUMN seq INTEGER;
         ALTER TABLE node ADD COLUMN via INTEGER;

@@ -75,12 +75,14 @@ enum NodeRegisters {
                 tags.append((Int(value.description) ?? .max, Array(name.bytes.dropFirst(tagPrefix.count))))
             }
         }
-        guard note != nil || !tags.isEmpty else { return members }
+        // Another machine may have written anything into the register.
+        let parsed = members.isEmpty ? nil : (try? JSONValue(parsing: members))?.members
+        guard note != nil || !tags.isEmpty else { return parsed == nil ? [] : members }
         tags.sort { $0.number == $1.number ? $0.name.lexicographicallyPrecedes($1.name) : $0.number < $1.number }
         var json = JSONWriter()
         json.object { json in
             // The members of a hex with too many tags for registers have `tags` too, if another change of it was merged or undone.
-            for member in (try? JSONValue(parsing: members))?.members ?? [] {
+            for member in parsed ?? [] {
                 if note != nil, member.nameBytes.elementsEqual("note".utf8) { continue }
                 if !tags.isEmpty, member.nameBytes.elementsEqual("tags".utf8) {
                     let names = (member.value.elements ?? []).compactMap { $0.string.map { Array($0.utf8) } }

@@ -102,7 +102,8 @@ struct SQLListStorage: ListStorage {
     }
 
     func hexes() throws -> [ListRow] {
-        try reader.all("SELECT \(Self.columns) FROM \(table.rawValue) WHERE kind = 1", read: decode).compactMap(\.self)
+        try reader.all("SELECT \(Self.columnsWithoutTexts) FROM \(table.rawValue) WHERE kind = 1") { decode($0, hasTexts: false) }
+            .compactMap(\.self)
     }
 
     func forEachNode(_ body: (ListNode) throws -> Void) throws {
@@ -181,9 +182,14 @@ struct SQLListStorage: ListStorage {
         uuid, url, service, parent, orderKey, previousParent, placeClock, placeBy, title, titleClock, titleBy, registers,
         goneClock, goneBy, goneWith, container, state, leaves
         """
+    private static let columnsWithoutTexts = columns.replacing("url, service", with: "'', ''")
+        .replacing("title,", with: "iif(title IS NULL, NULL, ''),")
 
+    private func decode(_ row: SQLStatement) -> ListRow? { decode(row, hasTexts: true) }
+
+    /// - Parameter hasTexts: whether the values of the registers are wanted, not only their versions.
     /// - Returns: `nil` for a row of a damaged file.
-    private func decode(_ row: SQLStatement) -> ListRow? {
+    private func decode(_ row: SQLStatement, hasTexts: Bool) -> ListRow? {
         guard let id = row.nodeID(0) else { return nil }
         func version(_ clock: Int32, _ by: Int32) -> ListVersion? {
             guard !row.isNull(clock), let replica = numbers[row.int64(by)] else { return nil }
@@ -201,7 +207,8 @@ struct SQLListStorage: ListStorage {
         if !row.isNull(11) {
             NodeRegisters.decode(row.bytes(11)) { name, clock, replica, value in
                 guard let replica = numbers[replica] else { return }
-                node.registers[name] = ListNode.Register(version: ListVersion(clock: clock, replica: replica), value: value)
+                node.registers[name] = ListNode.Register(
+                    version: ListVersion(clock: clock, replica: replica), value: hasTexts ? value : .empty)
             }
         }
         if let version = version(12, 13) { node.deletion = DeletionMark(version: version, with: row.nodeID(14)) }

@@ -36,12 +36,21 @@ final class ListRequests {
     /// - Parameters:
     ///   - target: the path and query.
     ///   - limit: maximum bytes of the answer.
-    func ask(_ peer: PeerID, _ target: String, limit: Int, _ host: isolated FileTransfers) async throws -> [UInt8] {
+    ///   - timeout: maximum time for the whole answer, once there is a session; `nil` for as long as bytes arrive.
+    func ask(
+        _ peer: PeerID, _ target: String, limit: Int, timeout: TimeAmount? = nil, _ host: isolated FileTransfers
+    ) async throws -> [UInt8] {
         if !host.connections.isConnected(peer) { try await arrival(of: peer, host) }
         await acquireSlot(peer, host)
         defer { releaseSlot(peer) }
         try Task.checkCancellation()
         let request = ListRequest(limit: limit)
+        let timer = timeout.map { timeout in
+            host.eventLoop.scheduleTask(in: timeout) {
+                request.end(.failure(HexlistError(.gone, "The peer did not answer within \(timeout.nanoseconds / 1_000_000_000) s.")))
+            }
+        }
+        defer { timer?.cancel() }
         return try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
                 request.done = { [weak host] result, connection in

@@ -2,6 +2,7 @@ import HexlistAPI
 import HexlistFiles
 public import HexlistLists
 public import HexlistModel
+import NIOCore
 
 /// Finds the services whose files can be listed and linked to, by the names that users type.
 public struct ServiceDirectory: Sendable {
@@ -51,12 +52,14 @@ public struct ServiceDirectory: Sendable {
 }
 
 extension FileTransfers {
-    /// Requests lists from an own machine (`ListRequestTarget`).
+    /// Requests lists from an own machine (`ListRequestTarget`). An overview has to arrive within 15 s, and a page within 30 s, because few
+    /// machines are asked at the same time.
     /// - Throws: as `list`; `recentlyFailed` if the peer cannot answer at the moment.
     public func requestList(_ target: ListRequestTarget, from peer: PeerID) async throws -> [UInt8] {
         guard node.isTrusted(peer) else { throw HexlistError(.gone, "The peer is no longer trusted.") }
-        let limit = target == .overview ? ListLimits.overviewBytes : ListLimits.receivedPageBytes
-        return try await fetching.lists.ask(peer, target.description, limit: limit, self)
+        let (limit, timeout): (Int, TimeAmount) =
+            target == .overview ? (ListLimits.overviewBytes, .seconds(15)) : (ListLimits.receivedPageBytes, .seconds(30))
+        return try await fetching.lists.ask(peer, target.description, limit: limit, timeout: timeout, self)
     }
 
     /// Requests a listing from a peer.

@@ -120,7 +120,7 @@ struct PeerFileRequests: Sendable {
         case .overview:
             return Reply(answer: FileAnswers.json(try store.readSync { try $0.listOverview(for: peer, at: now) }.json), isList: true)
         case .page(let list, let request):
-            switch try store.listPageSync(list, request, for: peer) {
+            switch try store.listPageSync(list, request, for: peer, at: now) {
             case .page(let json): return Reply(answer: FileAnswers.json(json), isList: true)
             case .notFound: return .notFound
             case .busy: return Reply(answer: FileAnswers.broken)

@@ -134,6 +134,11 @@ public enum ListFault: Error, Equatable {
     case full
     /// The disk would have less than its reserve.
     case diskFull
+    /// The page does not answer the request.
+    case invalid
+    /// The store changed since the request: the peer is no own machine any more, another page was merged, or own rows were added before a
+    /// join.
+    case outdated
 }
 
 /// The backup that the caller wrote before My Hexlist was merged with another collection.
@@ -146,7 +151,8 @@ public struct ListBackup: Sendable, Equatable {
 
 extension HexStore {
     /// Answers a request of a peer for a page, and records which rows it acknowledges. Blocks.
-    public func listPageSync(_ list: ListNode.ID, _ request: ListPageRequest, for peer: PeerID) throws -> ListPageAnswer {
+    /// - Parameter now: milliseconds since 1970.
+    public func listPageSync(_ list: ListNode.ID, _ request: ListPageRequest, for peer: PeerID, at now: Int64) throws -> ListPageAnswer {
         let served = try readSync { try $0.serve(list, request, to: peer) }
         guard served.acknowledged != nil || served.isOutdated else { return served.answer }
         return try writeSync { writer in
@@ -154,6 +160,7 @@ extension HexStore {
                 guard try writer.isOwnMachine(peer) else { return .notFound }
                 var served = served
                 if served.isOutdated {
+                    guard try writer.mayRenewReplica(at: now) else { return .busy }
                     try writer.renewReplica()
                     // Other machines left out rows that they had received from the lost part of this store.
                     try writer.run("UPDATE listCursor SET replica = NULL, seq = 0 WHERE list = 1")
@@ -175,8 +182,7 @@ extension HexStore {
     ///   - joined: set for the first page of a machine: the path of the caller's backup, for the event `list.joined`.
     ///   - now: milliseconds since 1970.
     ///   - diskReserve: bytes of the file system to leave free.
-    /// - Throws: `.badRequest` if the page does not answer the request, or the request is out of date: the peer is no own machine any more,
-    ///   or another page was merged; `ListFault`.
+    /// - Throws: `ListFault`.
     public func mergeListPage(
         _ page: ListPage, answering request: ListPageRequest, from peer: PeerID, joined: ListBackup? = nil, at now: Int64,
         diskReserve: Int64
@@ -219,10 +225,8 @@ extension StoreWriter {
         _ page: ListPage, answering request: ListPageRequest, from peer: PeerID, at now: Int64
     ) throws -> ListPageResult {
         let record = try ListRecord(on: self)
-        guard try isOwnMachine(peer) else { throw HexlistError(.badRequest, "The peer is no own machine.") }
-        guard page.answers(request, of: page.list), try listPageRequest(of: page.list, from: peer) == request else {
-            throw HexlistError(.badRequest, "The page of the list does not answer the last request.")
-        }
+        guard page.answers(request, of: page.list) else { throw ListFault.invalid }
+        guard try isOwnMachine(peer), try listPageRequest(of: page.list, from: peer) == request else { throw ListFault.outdated }
         guard page.list == record.id else { return try mergeJoinPage(page, from: peer, at: now) }
         let count = try first("SELECT count(*) FROM node") { $0.int64(0) } ?? 0
         guard count + Int64(page.nodes.count) <= Self.maximumNodes else { throw ListFault.full }
@@ -233,14 +237,22 @@ extension StoreWriter {
         if result.links.deleted > 0 {
             result.linksBefore = try mineSize().links + result.links.deleted - result.links.added - result.links.restored
         }
-        try checkReplicas()
         let source = try replicaRow(of: page.replica)
+        try checkReplicas()
         try run(
             """
             INSERT INTO listCursor (list, peer, replica, seq, at, isJoined) VALUES (1, ?, ?, ?, ?, ?)
             ON CONFLICT DO UPDATE SET (replica, seq, at, isJoined) = (excluded.replica, excluded.seq, excluded.at, excluded.isJoined)
             """, peer.uuid, source, page.through, now, isJoined || page.isLast && page.nodes.isEmpty)
         return result
+    }
+
+    /// Whether a request may cause a new replica number: once an hour, so that a peer cannot use up `maximumReplicas`.
+    fileprivate func mayRenewReplica(at now: Int64) throws -> Bool {
+        let last = try first("SELECT outdatedAt FROM list WHERE id = 1") { $0.optionalInt64(0) } ?? nil
+        if let last, last <= now, now < last.addingClamped(3_600_000) { return false }
+        try run("UPDATE list SET outdatedAt = ? WHERE id = 1", now)
+        return true
     }
 
     /// Call after a merge, which adds the replica numbers of its versions.

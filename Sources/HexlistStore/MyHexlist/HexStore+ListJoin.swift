@@ -3,9 +3,8 @@ internal import HexlistJSON
 public import HexlistLists
 public import HexlistModel
 
-/// The effect of joining two collections.
-public struct ListJoinResult: Sendable, Equatable {
-    /// The numbers of shown hexes and links, at all levels.
+/// The numbers of shown hexes and links of My Hexlist, at all levels.
+public struct ListSize: Sendable, Equatable {
     public var hexes = 0
     public var links = 0
 }
@@ -18,10 +17,11 @@ extension HexStore {
     ///   - sequence: the number of the last own row. Rows that were added since then would be missing in the caller's backup.
     ///   - backup: the path of the caller's backup, for the event `list.joined`; `nil` if My Hexlist was empty.
     ///   - diskReserve: bytes of the file system to leave free.
-    /// - Throws: `.badRequest` if the collection is not complete or not that of an own machine, or if rows were added; `ListFault`.
+    /// - Returns: the size afterwards.
+    /// - Throws: `ListFault`: `outdated` if the collection is not complete or not that of an own machine, or if rows were added.
     public func joinList(
         _ list: ListNode.ID, with peer: PeerID, ifStillAt sequence: Int64, backup: String? = nil, at now: Int64, diskReserve: Int64
-    ) async throws -> ListJoinResult {
+    ) async throws -> ListSize {
         try await write { writer in
             try writer.change {
                 try writer.checkSpaceForJoining(reserve: diskReserve)
@@ -34,11 +34,10 @@ extension HexStore {
 }
 
 extension StoreReader {
-    /// Returns the numbers of shown hexes and links of My Hexlist, at all levels.
-    public func mineSize() throws -> ListJoinResult {
+    public func mineSize() throws -> ListSize {
         try first(
             "SELECT count(*), coalesce(sum(hexesInside), 0), coalesce(sum(linkCount + linksInside), 0) FROM hex WHERE location = 'mine'"
-        ) { ListJoinResult(hexes: $0.int(0) + $0.int(1), links: $0.int(2)) } ?? ListJoinResult()
+        ) { ListSize(hexes: $0.int(0) + $0.int(1), links: $0.int(2)) } ?? ListSize()
     }
 
     /// Returns the id of the list of My Hexlist.
@@ -69,13 +68,12 @@ extension StoreWriter {
 
     fileprivate func joinList(
         _ list: ListNode.ID, with peer: PeerID, ifStillAt sequence: Int64, at now: Int64
-    ) throws -> ListJoinResult {
+    ) throws -> ListSize {
         let own = try ListRecord(on: self)
         let isReady = try first("SELECT isComplete FROM joining WHERE list = ? AND peer = ?", list.uuid, peer.uuid) { $0.bool(0) }
-        guard try isOwnMachine(peer), isReady ?? false, let cursor = try joinCursor(of: list, from: peer), list != own.id else {
-            throw HexlistError(.badRequest, "The collection of the other machine was not received completely.")
-        }
-        guard own.sequence == sequence else { throw HexlistError(.badRequest, "My Hexlist has changed in the meantime.") }
+        guard try isOwnMachine(peer), isReady ?? false, let cursor = try joinCursor(of: list, from: peer), list != own.id,
+            own.sequence == sequence
+        else { throw ListFault.outdated }
         let clock = try first("SELECT clock FROM joining") { $0.int64(0) } ?? 0
         var transaction = ListTransaction(
             storage: try SQLListStorage(joining: list, on: self, at: now), replica: own.replica,
