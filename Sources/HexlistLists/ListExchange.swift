@@ -11,7 +11,7 @@ public struct ListExchange: Sendable {
     public enum Action: Equatable, Sendable {
         /// Send `ListNews` to the peer.
         case announce(PeerID)
-        /// Read the standing of the list, request `GET /lists`, and read the standing again. Answered by `overviewArrived` or `failed`.
+        /// Read the localState of the list, request `GET /lists`, and read the localState again. Answered by `overviewArrived` or `failed`.
         case requestOverview(PeerID)
         /// Request the page after the stored cursor, and store its rows. Answered by `pageStored` or `failed`.
         case requestPage(ListNode.ID, PeerID)
@@ -44,7 +44,8 @@ public struct ListExchange: Sendable {
     public enum Failure: Equatable, Sendable {
         /// The peer cannot be reached, or the connection was lost.
         case unreachable
-        /// The peer is joining two collections (status 503).
+        /// The peer cannot answer now: it is joining two collections, or was asked for rows after a number that it does not have (status
+        /// 503).
         case busy
         /// The peer does not have the list any more (status 404).
         case notFound
@@ -56,7 +57,7 @@ public struct ListExchange: Sendable {
         case diskFull
         /// A version of the peer is further ahead than `ListLimits.ownClockAhead`.
         case versionAhead
-        /// The peer has another collection again, within `joinInterval` of a join with it.
+        /// The peer has another collection again, after `joinsInInterval` joins.
         case joinedRecently
         /// The store changed during the request. It is repeated, and the failure is not reported.
         case outdated
@@ -65,10 +66,8 @@ public struct ListExchange: Sendable {
     }
 
     /// The state of this machine's collection in relation to a peer, read in one transaction.
-    public struct Standing: Equatable, Sendable {
+    public struct LocalState: Equatable, Sendable {
         public var list: ListNode.ID
-        /// The number of the user's machines that have the list, including this one.
-        public var machines: Int
         /// The greatest number of a row.
         public var sequence: Int64
         public var digest: ListDigest
@@ -78,10 +77,9 @@ public struct ListExchange: Sendable {
         public var acknowledged: Int64
 
         public init(
-            list: ListNode.ID, machines: Int, sequence: Int64, digest: ListDigest, cursor: ListCursor?, acknowledged: Int64
+            list: ListNode.ID, sequence: Int64, digest: ListDigest, cursor: ListCursor?, acknowledged: Int64
         ) {
             self.list = list
-            self.machines = machines
             self.sequence = sequence
             self.digest = digest
             self.cursor = cursor
@@ -95,11 +93,15 @@ public struct ListExchange: Sendable {
     public static let slots = 2
     /// Number of pages after which a peer gives up its slot, if other peers wait.
     public static let pagesInTurn = 16
+    /// Pause after so many pages, if the last one has no rows. Such pages need no space at the peer, so it could send them without end.
+    public static let emptyPagesPause = Duration.seconds(1)
     /// Interval of requests to a peer whose clock is wrong.
     public static let clockCheck = Duration.seconds(300)
     /// Minimum time between two repairs.
     public static let repairInterval = Duration.seconds(3_600)
-    /// Minimum time between two joins with one peer. Each writes a backup and all rows.
+    /// Maximum joins with one peer within `joinInterval`. Each writes a backup and all rows. A machine has another collection again after
+    /// each join of its own.
+    public static let joinsInInterval = 5
     public static let joinInterval = Duration.seconds(3_600)
     private static let backoff = Backoff(from: .seconds(1), to: .seconds(300))
 
@@ -156,8 +158,8 @@ public struct ListExchange: Sendable {
     private var lastAnnouncement: Instant?
     private var isAnnouncementDue = false
     private var lastRepair: Instant?
-    /// The time of the last join with each peer within `joinInterval`, also without a session.
-    private var lastJoins: [PeerID: Instant] = [:]
+    /// The times of the joins with each peer within `joinInterval`, also without a session.
+    private var lastJoins: [PeerID: [Instant]] = [:]
 
     public init() {}
 
@@ -194,7 +196,9 @@ public struct ListExchange: Sendable {
 
     /// Handles `ListNews`. A peer can send it as often as it likes.
     public mutating func newsArrived(from peer: PeerID, now: Instant, _ actions: inout [Action]) {
-        guard peers[peer] != nil else { return }
+        guard let state = peers[peer] else { return }
+        // The pause after a repair that did not help delays the next repair, not the exchange of further changes.
+        if state.status == .differs, case .paused = state.activity { peers[peer]?.activity = .idle }
         peers[peer]?.hasNews = true
         schedule(peer, now: now, &actions)
     }
@@ -229,11 +233,11 @@ public struct ListExchange: Sendable {
 
     /// Handles the answer to `requestOverview`.
     /// - Parameters:
-    ///   - before: the standing before the request was sent.
-    ///   - standing: the standing after the answer arrived.
+    ///   - before: the localState before the request was sent.
+    ///   - localState: the localState after the answer arrived.
     ///   - clock: this machine's clock, in milliseconds since 1970.
     public mutating func overviewArrived(
-        _ overview: ListOverview, from peer: PeerID, before: Standing, standing: Standing, clock: Int64, now: Instant,
+        _ overview: ListOverview, from peer: PeerID, before: LocalState, localState: LocalState, clock: Int64, now: Instant,
         _ actions: inout [Action]
     ) {
         guard peers[peer]?.activity == .overview else { return }
@@ -248,16 +252,15 @@ public struct ListExchange: Sendable {
         guard let theirs = overview.lists.first(where: { $0.role == .own }) else {
             return failed(.malformed, peer, now: now, &actions)
         }
-        guard theirs.list == standing.list else {
-            let other = ListCollection(list: theirs.list, machines: min(Int(clamping: theirs.machines), ListLimits.ownMachines + 1))
-            let remaining = ListCollection.remaining(ListCollection(list: standing.list, machines: standing.machines), other)
-            guard remaining == other else {
+        guard theirs.list == localState.list else {
+            guard ListNode.ID.remaining(localState.list, theirs.list) == theirs.list else {
                 report(.awaitingJoin, of: peer, &actions)
                 return finish(peer, now: now, &actions)
             }
-            if let last = lastJoins[peer], now < last + Self.joinInterval {
+            let recent = lastJoins[peer, default: []].filter { now < $0 + Self.joinInterval }
+            if recent.count >= Self.joinsInInterval, let first = recent.first {
                 report(.failed(.joinedRecently), of: peer, &actions)
-                return finish(peer, pauseUntil: last + Self.joinInterval, now: now, &actions)
+                return finish(peer, pauseUntil: first + Self.joinInterval, now: now, &actions)
             }
             // The store has the rows of one other collection. Afterwards, both may be the same one.
             guard !peers.values.contains(where: \.activity.isJoin) else {
@@ -268,20 +271,20 @@ public struct ListExchange: Sendable {
             return request(.pages(of: theirs.list, joins: true), peer, now: now, &actions)
         }
         // A cursor ahead of the peer's number is sent as well: the peer then notices that an old copy of its store is running.
-        guard standing.cursor == ListCursor(replica: theirs.replica, sequence: theirs.sequence), peers[peer]?.hasRequestedPage ?? false
+        guard localState.cursor == ListCursor(replica: theirs.replica, sequence: theirs.sequence), peers[peer]?.hasRequestedPage ?? false
         else {
             return request(.pages(of: theirs.list, joins: false), peer, now: now, &actions)
         }
-        guard !isDifferent(theirs, before, standing) else { return repair(theirs.list, peer, now: now, &actions) }
+        guard !isDifferent(theirs, before, localState) else { return repair(theirs.list, peer, now: now, &actions) }
         report(.received, of: peer, &actions)
         finish(peer, now: now, &actions)
     }
 
     /// Whether the digests of two equal sets of rows differ. The rows were equal when the peer made the overview, if the peer had received
     /// all own rows before the request, none were added since then, and all rows of the peer were received.
-    private func isDifferent(_ theirs: ListOverview.Entry, _ before: Standing, _ standing: Standing) -> Bool {
-        before.list == standing.list && before.sequence == standing.sequence && before.acknowledged >= before.sequence
-            && standing.digest != theirs.digest
+    private func isDifferent(_ theirs: ListOverview.Entry, _ before: LocalState, _ localState: LocalState) -> Bool {
+        before.list == localState.list && before.sequence == localState.sequence && before.acknowledged >= before.sequence
+            && localState.digest != theirs.digest
     }
 
     private mutating func repair(_ list: ListNode.ID, _ peer: PeerID, now: Instant, _ actions: inout [Action]) {
@@ -307,6 +310,10 @@ public struct ListExchange: Sendable {
     ) {
         guard case .page(list, let joins, let count) = peers[peer]?.activity else { return }
         if hasRows { peers[peer]?.failures = 0 }
+        if !isLast, !hasRows, count >= Self.pagesInTurn {
+            peers[peer]?.hasNews = true
+            return finish(peer, pauseUntil: now + Self.emptyPagesPause, now: now, &actions)
+        }
         if !isLast || hasRows {
             guard count >= Self.pagesInTurn, !queue.isEmpty else {
                 peers[peer]?.activity = .page(of: list, joins: joins, count: count + 1)
@@ -320,23 +327,30 @@ public struct ListExchange: Sendable {
             peers[peer]?.activity = .joining(list)
             actions.append(.join(list, peer))
         } else {
-            // One more overview compares the digests.
+            // One more overview compares the digests, and reports the result.
+            peers[peer]?.failures = 0
             peers[peer]?.hasNews = true
-            report(.received, of: peer, &actions)
             finish(peer, now: now, &actions)
         }
     }
 
-    /// Handles the end of `join`. This machine has another list now, so it requests the lists of all peers again.
+    /// Handles a join that is stored, also if the session with the peer has ended. This machine has another list now, so it requests the
+    /// lists of all peers again.
+    public mutating func listReplaced(byThatOf peer: PeerID, now: Instant, _ actions: inout [Action]) {
+        lastJoins = lastJoins.mapValues { $0.filter { now < $0 + Self.joinInterval } }.filter { !$0.value.isEmpty }
+        lastJoins[peer, default: []].append(now)
+        changed(now: now, &actions)
+        for other in peers.keys.sorted() {
+            peers[other]?.hasNews = true
+            schedule(other, now: now, &actions)
+        }
+    }
+
+    /// Handles the end of `join`, after `listReplaced`.
     public mutating func joined(_ list: ListNode.ID, with peer: PeerID, now: Instant, _ actions: inout [Action]) {
         guard peers[peer]?.activity == .joining(list) else { return }
-        lastJoins = lastJoins.filter { now < $0.value + Self.joinInterval }
-        lastJoins[peer] = now
-        for other in peers.keys { peers[other]?.hasNews = true }
         report(.received, of: peer, &actions)
-        changed(now: now, &actions)
         finish(peer, now: now, &actions)
-        for other in peers.keys.sorted() { schedule(other, now: now, &actions) }
     }
 
     /// Handles the failure of a request. It is repeated after a delay that doubles with each failure, up to 5 minutes.

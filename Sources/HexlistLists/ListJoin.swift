@@ -1,19 +1,9 @@
-/// One of two collections of the same user that are to be joined. A collection is the list of My Hexlist on some of the user's machines.
-public struct ListCollection: Hashable, Sendable {
-    public var list: ListNode.ID
-    /// The number of the user's machines that have it.
-    public var machines: Int
-
-    public init(list: ListNode.ID, machines: Int) {
-        self.list = list
-        self.machines = machines
-    }
-
-    /// Returns the collection that remains: the one on more machines; if the numbers are equal, the older one; if the ages are equal too,
-    /// the one with the smaller id. Both machines of an exchange choose the same collection.
-    public static func remaining(_ left: ListCollection, _ right: ListCollection) -> ListCollection {
-        if left.machines != right.machines { return left.machines > right.machines ? left : right }
-        return (left.list.time, left.list) <= (right.list.time, right.list) ? left : right
+extension ListNode.ID {
+    /// Returns the list that remains of two collections of the same user: the older one, or if the ages are equal the one with the smaller
+    /// id. Machines join collections in different orders, and nodes that become one are kept in one direction only, so nothing but the ids may
+    /// decide.
+    public static func remaining(_ left: ListNode.ID, _ right: ListNode.ID) -> ListNode.ID {
+        (left.time, left) <= (right.time, right) ? left : right
     }
 }
 
@@ -21,22 +11,25 @@ extension ListTransaction {
     /// Adds the nodes of another collection to this one.
     ///
     /// A node with an id that both collections have is merged, as in any exchange. Of the others, a hex and a hex of the other collection
-    /// become one if they are in the same hex and have the same title, and no further hex there has this title. Links in the same hex become
-    /// one if they have the same URL. The node of this list then has the values of both: of each register, the later one that is not empty.
-    /// All other nodes keep their ids and versions. The result therefore does not depend on the order in which several machines join the same
-    /// collections.
+    /// become one if they are in the same hex and have the same title, and no further hex there has this title. The hex of this list remains.
+    /// Links in the same hex become one if they have the same URL. The link with the smaller id remains. The node that remains has the values
+    /// of both: of each register, the later one that is not empty. All other nodes keep their ids and versions. The result therefore does not
+    /// depend on the order in which several machines join the same collections.
     /// - Parameter other: the rows of the other collection, with their derived values.
     /// - Returns: the number of nodes that were added or changed, and for each node of the other collection that was not added the node
     ///   that stands for it.
     @discardableResult
     public mutating func join<Other: ListStorage>(_ other: Other) throws -> (count: Int, counterparts: [ListNode.ID: ListNode.ID]) {
-        let counterparts = try counterparts(of: other)
+        let (counterparts, replaced) = try counterparts(of: other)
         func mapped(_ id: ListNode.ID) -> ListNode.ID { counterparts[id] ?? id }
         var count = 0
+        func changed(_ isChanged: Bool) {
+            if isChanged { count += 1 }
+        }
         try other.forEachNode { node in
             var node = node
             if let counterpart = counterparts[node.id] {
-                guard try replace(node, by: counterpart) else { return }
+                changed(try replace(node, by: counterpart))
             } else {
                 if let place = node.place {
                     node.place = ListNode.Place(
@@ -44,10 +37,12 @@ extension ListTransaction {
                         previousParent: mapped(place.previousParent))
                 }
                 if let deletion = node.deletion { node.deletion = DeletionMark(version: deletion.version, with: deletion.with.map(mapped)) }
-                guard try merge(node) else { return }
+                changed(try merge(node))
             }
-            count += 1
             if changes.count >= Self.changesInJoin { _ = takeChanges() }
+        }
+        for (link, remaining) in replaced {
+            if let node = try storage.row(link)?.node { changed(try replace(node, by: remaining)) }
         }
         return (count, counterparts)
     }
@@ -57,39 +52,57 @@ extension ListTransaction {
 
     /// Merges the title and the other registers of a node into its counterpart, and leaves a deletion mark for the node, so that an old copy
     /// of the other collection does not bring it back after the counterpart was deleted. Empty values are left out, because the counterpart
-    /// never had the value that they would remove. A deleted node that is shown because of its contents stays as it is: a value would
-    /// revive it.
+    /// never had the value that they would remove. A node that is deleted in this list has no values for its counterpart: it was replaced
+    /// before, or a user deleted it.
     private mutating func replace(_ node: ListNode, by counterpart: ListNode.ID) throws -> Bool {
         guard counterpart != list, let version = node.version else { return false }
+        let isDeleted = try merged(node).isMarkedDeleted
         var mark = ListNode(id: node.id)
         mark.deletion = DeletionMark(version: version)
         let isNew = try merge(mark)
-        guard !node.isMarkedDeleted, try storage.row(counterpart)?.node.isMarkedDeleted == false else { return isNew }
+        guard !isDeleted else { return isNew }
         var values = ListNode(id: counterpart)
         values.title = node.title.flatMap { $0.value.isEmpty ? nil : $0 }
         values.registers = node.registers.filter { !$0.value.value.isEmpty }
         return try merge(values) || isNew
     }
 
-    /// Finds the nodes of this list that stand for nodes of another collection with other ids, including the root.
-    private func counterparts<Other: ListStorage>(of other: Other) throws -> [ListNode.ID: ListNode.ID] {
+    /// A node of another collection with the values of the node of this list that has the same id.
+    private func merged(_ node: ListNode) throws -> ListNode {
+        var node = node
+        if let own = try storage.row(node.id)?.node { node.merge(own) }
+        return node
+    }
+
+    /// Finds nodes of this list that stand for nodes of another collection with other ids, including the root, and links of this list that a
+    /// link of the other collection replaces.
+    ///
+    /// Only nodes that are shown and not deleted become one, and a node does not become one with another that the join deletes.
+    private func counterparts<Other: ListStorage>(of other: Other) throws -> (
+        counterparts: [ListNode.ID: ListNode.ID], replaced: [(link: ListNode.ID, by: ListNode.ID)]
+    ) {
         var counterparts = [other.list: list]
+        var replaced: [(link: ListNode.ID, by: ListNode.ID)] = []
         var open = [other.list]
         while let container = open.popLast() {
             let (theirs, own) = (try other.contents(of: container), try storage.contents(of: counterparts[container] ?? container))
             // A node that is deleted here may have a counterpart from an earlier join.
             let known = try Set(theirs.lazy.map(\.node.id).filter { try storage.row($0).map { $0.state != .deleted } ?? false })
-            open += known.filter { $0.kind == .hex }
+            open += theirs.lazy.filter { $0.state != .present || known.contains($0.node.id) }.map(\.node.id).filter { $0.kind == .hex }
             var matches = Matches()
-            for row in theirs where !known.contains(row.node.id) { matches.add(row.node) }
+            for row in theirs where row.state == .present && !known.contains(row.node.id) {
+                if try row.node.id.kind == .hex || !merged(row.node).isMarkedDeleted { matches.add(row.node) }
+            }
             guard !matches.isEmpty else { continue }
             var candidates = Matches()
-            for row in own where try matches.include(row.node) && !(other.row(row.node.id).map { $0.state != .deleted } ?? false) {
-                candidates.add(row.node)
+            for row in own where row.state == .present && matches.include(row.node) {
+                let there = try other.row(row.node.id)
+                if try there == nil || there?.state == .deleted && !(there.map { try merged($0.node).isMarkedDeleted } ?? false) {
+                    candidates.add(row.node)
+                }
             }
             for (title, hexes) in matches.hexes {
                 guard hexes.count == 1, let match = candidates.hexes[title], match.count == 1 else {
-                    // Deleted here, and without a counterpart: merged by id.
                     open += hexes
                     continue
                 }
@@ -97,10 +110,12 @@ extension ListTransaction {
                 open.append(hexes[0])
             }
             for (url, links) in matches.links {
-                for (link, match) in zip(links, candidates.links[url] ?? []) { counterparts[link] = match }
+                for (link, match) in zip(links, candidates.links[url] ?? []) {
+                    if match < link { counterparts[link] = match } else { replaced.append((match, link)) }
+                }
             }
         }
-        return counterparts
+        return (counterparts, replaced)
     }
 
     /// Contents of a hex: hexes with a title, by title, and links by URL. Nodes with the same title or URL are in the order of the hex.

@@ -38,8 +38,6 @@ public struct ListOverview: Equatable, Sendable {
         /// The numbers of shown hexes and links.
         public var hexes: Int64
         public var links: Int64
-        /// For a list with the role `own`: the number of the user's machines that have it, as far as the answering one knows.
-        public var machines: Int64
         public var replica: ReplicaNumber
         /// The greatest number of a row.
         public var sequence: Int64
@@ -47,7 +45,7 @@ public struct ListOverview: Equatable, Sendable {
 
         public init(
             list: ListNode.ID, role: Role, access: Access = .write, title: UTF8Text = .empty, hexes: Int64 = 0, links: Int64 = 0,
-            machines: Int64 = 1, replica: ReplicaNumber, sequence: Int64, digest: ListDigest
+            replica: ReplicaNumber, sequence: Int64, digest: ListDigest
         ) {
             self.list = list
             self.role = role
@@ -55,7 +53,6 @@ public struct ListOverview: Equatable, Sendable {
             self.title = title
             self.hexes = hexes
             self.links = links
-            self.machines = machines
             self.replica = replica
             self.sequence = sequence
             self.digest = digest
@@ -85,7 +82,6 @@ public struct ListOverview: Equatable, Sendable {
                         json.member("title", PeerName.cut(entry.title.description, bytes: ListLimits.overviewTitleBytes))
                         json.member("hexes", entry.hexes)
                         json.member("links", entry.links)
-                        json.member("machines", entry.machines)
                         json.member("replica", entry.replica.description)
                         json.member("seq", entry.sequence)
                         json.member("digest", entry.digest.description)
@@ -114,15 +110,15 @@ public struct ListOverview: Equatable, Sendable {
 }
 
 extension ListOverview.Entry {
-    /// Returns `nil` if a member is missing, malformed or unknown. `title`, `hexes`, `links` and `machines` may be missing.
+    /// Returns `nil` if a member is missing, malformed or unknown. `title`, `hexes` and `links` may be missing.
     fileprivate init?(_ json: JSONValue) {
         guard let members = try? JSONObject(json) else { return nil }
         func word<Value: RawRepresentable & CaseIterable>(_ name: String) -> Value? where Value.RawValue == String {
             guard let text = members[name]?.string else { return nil }
             return Value.allCases.first { $0.rawValue.utf8.elementsEqual(text.utf8) }
         }
-        func count(_ name: String, ifMissing: Int64) -> Int64? {
-            guard let json = members[name], !json.isNull else { return ifMissing }
+        func count(_ name: String) -> Int64? {
+            guard let json = members[name], !json.isNull else { return 0 }
             return json.integer.flatMap { $0 >= 0 ? $0 : nil }
         }
         guard let list = members["list"]?.string.flatMap({ UUIDBytes($0) }).flatMap({ ListNode.ID($0) }), list.kind == .hex,
@@ -130,8 +126,7 @@ extension ListOverview.Entry {
             let replica = members["replica"]?.string.flatMap({ ReplicaNumber($0) }),
             let digest = members["digest"]?.string.flatMap({ ReplicaNumber($0) }),
             let sequence = members["seq"]?.integer, sequence >= 0,
-            let hexes = count("hexes", ifMissing: 0), let links = count("links", ifMissing: 0),
-            let machines = count("machines", ifMissing: 1)
+            let hexes = count("hexes"), let links = count("links")
         else { return nil }
         var title = UTF8Text.empty
         if let json = members["title"], !json.isNull {
@@ -139,7 +134,7 @@ extension ListOverview.Entry {
             title = UTF8Text(text)
         }
         self.init(
-            list: list, role: role, access: access, title: title, hexes: hexes, links: links, machines: machines, replica: replica,
+            list: list, role: role, access: access, title: title, hexes: hexes, links: links, replica: replica,
             sequence: sequence, digest: ListDigest(digest.value))
     }
 }

@@ -5,7 +5,7 @@
 /// A new file that only its owner may access.
 public final class NewFile: Sendable {
     private let descriptor: CInt
-    private let path: String
+    public let path: String
 
     /// - Throws: EEXIST if the file exists.
     public init(path: String) throws(SystemError) {
@@ -30,7 +30,7 @@ public final class NewFile: Sendable {
         let folder = open(end.map { "\(path[..<$0])/" } ?? ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard folder >= 0 else { throw .last }
         defer { close(folder) }
-        guard fsync(folder) == 0 else { throw .last }
+        guard fsync(folder) == 0 || errno == EINVAL else { throw .last }  // EINVAL: not supported for folders
     }
 
     /// Deletes the file. Errors are ignored.

@@ -4,27 +4,25 @@ import Testing
 @testable import HexlistLists
 
 @Suite("Two collections become one") struct ListJoinTests {
-    @Test("the collection on more machines remains, else the older one, else the smaller id; both sides choose the same") func remaining() {
+    @Test("the older collection remains, else the one with the smaller id; both sides choose the same") func remaining() {
         var generator = SeededGenerator(seed: 1)
-        func collection(_ time: Int64, _ machines: Int) -> ListCollection {
-            ListCollection(list: ListNode.ID(kind: .hex, time: time, using: &generator), machines: machines)
-        }
-        let (more, older, newer) = (collection(9, 2), collection(1, 1), collection(2, 1))
-        let twins = [collection(3, 1), collection(3, 1)].sorted { $0.list < $1.list }
-        for (first, second) in [(more, older), (older, newer), (twins[0], twins[1])] {
-            #expect(ListCollection.remaining(first, second) == first && ListCollection.remaining(second, first) == first)
+        func list(_ time: Int64) -> ListNode.ID { ListNode.ID(kind: .hex, time: time, using: &generator) }
+        let twins = [list(3), list(3)].sorted()
+        for (first, second) in [(list(1), list(2)), (twins[0], twins[1])] {
+            #expect(ListNode.ID.remaining(first, second) == first && ListNode.ID.remaining(second, first) == first)
         }
     }
 
     /// A machine with a collection of its own. A line is a title of a hex, or an indented URL of a link in it.
-    private func machine(_ seed: UInt64, _ lines: String...) throws -> Replica {
+    /// - Parameter start: the time of the first node; by default later for a greater seed.
+    private func machine(_ seed: UInt64, at start: Int64? = nil, _ lines: String...) throws -> Replica {
         var generator = SeededGenerator(seed: seed)
         let root = ListNode.ID(kind: .hex, time: Int64(seed), using: &generator)
         var machine = Replica(list: root, seed: seed)
         for (index, line) in lines.enumerated() {
             let depth = line.prefix { $0 == " " }.count
             let title = UTF8Text(String(line.dropFirst(depth)))
-            try machine.change(at: Int64(1_000_000 + 1_000 * Int(seed) + index)) { list, generator in
+            try machine.change(at: (start ?? 1_000_000 + 1_000 * Int64(seed)) + Int64(index)) { list, generator in
                 var parent = root
                 for _ in 0..<depth { parent = list.storage.contents(of: parent).last { $0.node.id.kind == .hex }?.node.id ?? parent }
                 let isLink = title.description.hasPrefix("http")
@@ -184,6 +182,88 @@ import Testing
         }
         try first.change(at: 4_000_000) { list, _ in try list.join(second.storage) }
         #expect(first.text == "+ Work\n")
+    }
+
+    @Test(
+        "a link that three collections have is kept once, in whatever order they are joined and whichever is the oldest",
+        arguments: [[1, 2, 3], [1, 3, 2], [2, 1, 3], [2, 3, 1], [3, 1, 2], [3, 2, 1]] as [[Int64]]) func threeCollections(ages: [Int64])
+        throws
+    {
+        let made = try ages.enumerated().map { try machine(UInt64($0 + 1), at: 1_000_000 * $1, "Reading", " http:a", "Only \($0)") }
+        func joined(_ replica: Replica, _ other: Replica, at time: Int64) throws -> Replica {
+            var replica = replica
+            try replica.change(at: time) { list, _ in try list.join(other.storage) }
+            return replica
+        }
+        // The third collection is on two machines. One of them joins the first collection, the other one the second.
+        let one = try joined(made[0], made[2], at: 5_000_000)
+        let two = try joined(made[1], made[2], at: 5_000_001)
+        var results = [
+            try joined(one, two, at: 6_000_000), try joined(one, made[1], at: 6_000_000), try joined(made[0], two, at: 6_000_000),
+        ]
+        results.append(try joined(results[1], two, at: 7_000_000))
+        results.append(try joined(results[2], made[2], at: 7_000_000))
+        for result in results {
+            let links = result.storage.rows.values.filter { $0.state == .present && $0.node.id.kind == .link }
+            #expect(links.map(\.node.url) == ["http:a"], "\(result.text)")
+            let hexes = result.storage.contents(of: result.list).filter { $0.state == .present }.compactMap { $0.node.title?.value }
+            #expect(Set(hexes).isSuperset(of: ["Only 0", "Only 1", "Only 2"]) && hexes.contains("Reading"))
+        }
+    }
+
+    @Test("what was deleted and added again in an old copy does not become one with a node that the join deletes") func addedAgain() throws
+    {
+        var first = try machine(1, "Other", " http:o")
+        var second = try machine(2, "Mine", " http:a", "Other", " http:o", " http:p")
+        try first.change(at: 2_000_000) { list, _ in try list.join(second.storage) }
+        let nodes = second.storage.nodes()
+        let mine = try #require(nodes.first { $0.title?.value == "Mine" }).id
+        let (other, link) = (
+            try #require(nodes.first { $0.title?.value == "Other" }).id, try #require(nodes.first { $0.url == "http:p" }).id
+        )
+        try second.change(at: 3_000_000) { list, generator in
+            try list.delete(mine)
+            try list.delete(link)
+            var key = try list.keys(at: .last, in: list.storage.list, using: &generator)[0]
+            let again = try list.add(.hex, in: list.storage.list, key: key, title: "Mine", using: &generator)
+            _ = try list.add(.link, in: again, key: key, title: "t", url: "http:a", using: &generator)
+            key = try list.keys(at: .last, in: other, using: &generator)[0]
+            _ = try list.add(.link, in: other, key: key, title: "t", url: "http:p", using: &generator)
+        }
+        for time in [4_000_000, 5_000_000] as [Int64] {
+            try first.change(at: time) { list, _ in try list.join(second.storage) }
+            #expect(first.text == "+ Other\n  - t <http:o>\n  - t <http:p>\n+ Mine\n  - t <http:a>\n")
+        }
+    }
+
+    @Test("a deleted hex that is shown because of a link becomes one with no other hex: deletions stay, and no values are lost")
+    func shownButDeleted() throws {
+        func deleteAllBut(_ url: UTF8Text, in replica: inout Replica) throws {
+            let nodes = replica.storage.nodes()
+            let hex = try #require(nodes.first { $0.title?.value == "Reading" }).id
+            let link = try #require(nodes.first { $0.url == url }).id
+            try replica.change(at: 1_500_000) { list, _ in
+                try list.delete(hex)
+                _ = try list.restore(link)
+            }
+        }
+        // Deleted in the collection that is added.
+        var (first, second) = (try machine(1, "Reading", " http:o"), try machine(2, "Reading", " http:deleted", " http:kept"))
+        try deleteAllBut("http:kept", in: &second)
+        try first.change(at: 2_000_000) { list, _ in try list.join(second.storage) }
+        func links(_ replica: Replica) -> [UTF8Text] {
+            replica.storage.rows.values.filter { $0.state == .present && $0.node.id.kind == .link }.map(\.node.url).sorted()
+        }
+        #expect(links(first) == ["http:kept", "http:o"])
+        // Deleted in the remaining collection.
+        (first, second) = (try machine(1, "Reading", " http:deleted", " http:kept"), try machine(2, "Reading", " http:o"))
+        let reading = try #require(second.storage.nodes().first { $0.title?.value == "Reading" }).id
+        try second.change(at: 1_400_000) { list, _ in try list.setRegister("note", of: reading, to: "text") }
+        try deleteAllBut("http:kept", in: &first)
+        try first.change(at: 2_000_000) { list, _ in try list.join(second.storage) }
+        #expect(links(first) == ["http:kept", "http:o"])
+        let row = try #require(first.storage.row(reading))
+        #expect(row.state == .present && row.node.registers["note"]?.value == "text")
     }
 
     @Test("imported on two machines, then changed on three, which join at the same time by two ways: no duplicates, nothing is missing")

@@ -41,7 +41,7 @@ import Testing
 
     private static func entry(title: UTF8Text = "My Hexlist") throws -> ListOverview.Entry {
         ListOverview.Entry(
-            list: try #require(UUIDBytes(list).flatMap { ListNode.ID($0) }), role: .own, title: title, hexes: 3, links: 212, machines: 2,
+            list: try #require(UUIDBytes(list).flatMap { ListNode.ID($0) }), role: .own, title: title, hexes: 3, links: 212,
             replica: ReplicaNumber(0xAA), sequence: 4_711, digest: ListDigest(0xBB))
     }
 
@@ -51,7 +51,7 @@ import Testing
         let json = String(decoding: overview.json, as: UTF8.self)
         #expect(
             json == #"{"now":1795615200123,"machine":"own","lists":[{"list":"\#(Self.list)","role":"own","access":"write","#
-                + #""title":"My Hexlist","hexes":3,"links":212,"machines":2,"replica":"00000000000000aa","seq":4711,"#
+                + #""title":"My Hexlist","hexes":3,"links":212,"replica":"00000000000000aa","seq":4711,"#
                 + #""digest":"00000000000000bb"}]}"#)
         #expect(try ListOverview(decoding: overview.json) == overview)
         overview.isOwnMachine = false
@@ -88,7 +88,7 @@ import Testing
             (#""seq":4711"#, #""seq":-1"#), (#""seq":4711"#, #""seq":1e3"#), (#""digest":"00000000000000bb""#, #""digest":"bb""#),
             (#""replica":"00000000000000aa""#, #""replica":null"#), (#""hexes":3"#, #""hexes":-3"#),
             (#""title":"My Hexlist""#, #""title":5"#),
-            (#""machines":2"#, #""machines":"2""#), ("018BCFE5-6800-8100-8000", "018BCFE5-6800-8200-8000"),
+            (#""links":212"#, #""links":"212""#), ("018BCFE5-6800-8100-8000", "018BCFE5-6800-8200-8000"),
         ])
     func leftOut(good: String, bad: String) throws {
         var overview = ListOverview(now: 1, isOwnMachine: true)

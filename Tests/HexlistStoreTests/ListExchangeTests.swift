@@ -55,19 +55,20 @@ private final class Machine {
         switch action {
         case .announce, .report: break
         case .requestOverview:
-            let before = try #require(try test.read { try $0.listStanding(with: peer) })
+            let before = try #require(try test.read { try $0.localListState(with: peer) })
             let json = try other.test.read { try $0.listOverview(for: self.peer.id, at: now) }.json
-            let standing = try #require(try test.read { try $0.listStanding(with: peer) })
+            let localState = try #require(try test.read { try $0.localListState(with: peer) })
             exchange.overviewArrived(
-                try ListOverview(decoding: json), from: peer, before: before, standing: standing, clock: now, now: time, &actions)
+                try ListOverview(decoding: json), from: peer, before: before, localState: localState, clock: now, now: time, &actions)
         case .requestPage(let list, _):
             guard let page = try await page(of: list, from: other, at: now) else {
                 return exchange.failed(.notFound, peer, now: time, &actions)
             }
             exchange.pageStored(list, from: peer, hasRows: !page.nodes.isEmpty, isLast: page.isLast, now: time, &actions)
         case .join(let list, _):
-            let sequence = try #require(try test.read { try $0.listStanding(with: peer) }).sequence
+            let sequence = try #require(try test.read { try $0.localListState(with: peer) }).sequence
             joins.append(try await store.joinList(list, with: peer, ifStillAt: sequence, at: now, diskReserve: 0))
+            exchange.listReplaced(byThatOf: peer, now: time, &actions)
             exchange.joined(list, with: peer, now: time, &actions)
         case .repair:
             try await store.repairList(with: peer)

@@ -55,7 +55,7 @@ struct ListChangeReports: Sendable {
         var sums = Sums()
         var deletion: Deletion?
         var deletionBegan: Instant
-        /// Whether the last page was not the last one of the list.
+        /// Whether more pages of the machine follow, so that a deletion is not complete yet.
         var hasMorePages = false
     }
 

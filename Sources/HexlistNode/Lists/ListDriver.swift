@@ -14,17 +14,17 @@ import NIOCore
 final class ListDriver {
     private var exchange = ListExchange()
     /// The own machines that are trusted, as `PeerRegistry` last read them. Each request looks them up again.
-    private var own: Set<PeerID> = []
+    private var ownMachines: Set<PeerID> = []
     private let timer: DeadlineTimer
     /// The running requests by their numbers, also those of ended sessions. `stop` waits for them.
     private var requests: [Int: Task<Void, Never>] = [:]
     private var lastRequest = 0
-    /// The number of the request of each peer. The results of others are ignored.
-    private var current: [PeerID: Int] = [:]
-    private var changes = ListChangeReports()
+    /// The number of each peer's current request. Results of earlier requests are ignored.
+    private var currentRequests: [PeerID: Int] = [:]
+    private var changeReports = ListChangeReports()
     private let reportTimer: DeadlineTimer
     /// The last reason of each own machine for which its lists are not exchanged.
-    private var stuck: [PeerID: String] = [:]
+    private var stuckReasons: [PeerID: String] = [:]
 
     init(on eventLoop: any EventLoop, _ clocks: Clocks) {
         timer = DeadlineTimer(on: eventLoop, clocks)
@@ -37,7 +37,7 @@ final class ListDriver {
         reportTimer.cancel()
         for task in requests.values { task.cancel() }
         for task in requests.values { await task.value }
-        record(changes.takeAll(), node)
+        record(changeReports.takeAll(), node)
     }
 
     /// The status of an own machine; `nil` if there is no session with it, or no answer yet.
@@ -47,12 +47,12 @@ final class ListDriver {
 
     /// Called when the records of peers were read.
     func ownMachinesChanged(to peers: Set<PeerID>, _ node: isolated Node) {
-        let before = own
-        own = peers
+        let before = ownMachines
+        ownMachines = peers
         for peer in before.subtracting(peers).sorted() {
             ended(peer, node)
-            record(changes.remove(peer), node)
-            stuck[peer] = nil
+            record(changeReports.remove(peer), node)
+            stuckReasons[peer] = nil
             // The peer then requests the overview once more, and learns that it is no own machine.
             node.links[peer]?.sending?.act { $0.announceLists(&$1) }
         }
@@ -61,13 +61,13 @@ final class ListDriver {
 
     /// Handles a new session with a peer.
     func opened(_ peer: PeerID, _ node: isolated Node) {
-        guard own.contains(peer), node.links[peer]?.sending?.machine.peerHello?.exchangesLists ?? false else { return }
+        guard ownMachines.contains(peer), node.links[peer]?.sending?.machine.peerHello?.exchangesLists ?? false else { return }
         handle(node) { exchange, now, actions in exchange.opened(peer, now: now, &actions) }
     }
 
     /// Handles the end of the last session with a peer.
     func ended(_ peer: PeerID, _ node: isolated Node) {
-        if let number = current.removeValue(forKey: peer) { requests[number]?.cancel() }
+        if let number = currentRequests.removeValue(forKey: peer) { requests[number]?.cancel() }
         handle(node) { exchange, now, actions in exchange.closed(peer, now: now, &actions) }
     }
 
@@ -81,7 +81,7 @@ final class ListDriver {
 
     // MARK: - Actions
 
-    private func handle(
+    fileprivate func handle(
         _ node: isolated Node, _ event: (inout ListExchange, ContinuousClock.Instant, inout [ListExchange.Action]) -> Void
     ) {
         guard !node.isStopping else { return }
@@ -116,7 +116,7 @@ final class ListDriver {
     ) {
         lastRequest += 1
         let number = lastRequest
-        current[peer] = number
+        currentRequests[peer] = number
         requests[number] = Task {
             let event: Event
             do {
@@ -128,17 +128,17 @@ final class ListDriver {
             }
             let driver = node.lists
             driver.requests[number] = nil
-            guard driver.current[peer] == number else { return }
-            driver.current[peer] = nil
+            guard driver.currentRequests[peer] == number else { return }
+            driver.currentRequests[peer] = nil
             driver.handle(node, event)
         }
     }
 
     private func report(_ status: ListExchange.Status, of peer: PeerID, _ node: isolated Node) {
         node.logger.debug("lists", metadata: ["peer.id": "\(peer)", "status": "\(status)"])
-        if status == .received { stuck[peer] = nil }
+        if status == .received { stuckReasons[peer] = nil }
         // Each attempt ends with the reason again. It is recorded once.
-        if let reason = status.stuckReason, stuck.updateValue(reason, forKey: peer) != reason {
+        if let reason = status.stuckReason, stuckReasons.updateValue(reason, forKey: peer) != reason {
             var data = ["reason": reason]
             if case .clocksDiffer(let milliseconds) = status { data["milliseconds"] = "\(milliseconds)" }
             node.events.record(.listStuck, peer: peer, data: data, from: .lists(of: peer), node)
@@ -150,14 +150,15 @@ final class ListDriver {
 
     /// Handles the result of a page of My Hexlist.
     fileprivate func merged(_ result: ListPageResult, from peer: PeerID, isLast: Bool, _ node: isolated Node) {
-        record(changes.add(result, from: peer, isLast: isLast, now: node.clocks.now), node)
+        guard ownMachines.contains(peer) else { return }
+        record(changeReports.add(result, from: peer, isLast: isLast, now: node.clocks.now), node)
         scheduleReports(node)
     }
 
     private func scheduleReports(_ node: isolated Node) {
-        reportTimer.set(changes.nextDeadline, node) { node in
+        reportTimer.set(changeReports.nextDeadline, node) { node in
             let driver = node.lists
-            driver.record(driver.changes.takeDue(now: node.clocks.now), node)
+            driver.record(driver.changeReports.takeDue(now: node.clocks.now), node)
             driver.scheduleReports(node)
         }
     }
@@ -192,13 +193,13 @@ extension ListExchange.Status {
 
 extension Node {
     fileprivate func requestOverview(of peer: PeerID) async throws -> ListDriver.Event {
-        guard let before = try await store.read({ try $0.listStanding(with: peer) }) else { throw ListFault.outdated }
+        guard let before = try await store.read({ try $0.localListState(with: peer) }) else { throw ListFault.outdated }
         let json = try await transfers.requestList(.overview, from: peer)
         let overview = try ListOverview(decoding: json)
-        guard let standing = try await store.read({ try $0.listStanding(with: peer) }) else { throw ListFault.outdated }
+        guard let localState = try await store.read({ try $0.localListState(with: peer) }) else { throw ListFault.outdated }
         let clock = clocks.milliseconds
         return { exchange, now, actions in
-            exchange.overviewArrived(overview, from: peer, before: before, standing: standing, clock: clock, now: now, &actions)
+            exchange.overviewArrived(overview, from: peer, before: before, localState: localState, clock: clock, now: now, &actions)
         }
     }
 
@@ -207,20 +208,12 @@ extension Node {
         let json = try await transfers.requestList(.page(list, request), from: peer)
         let now = clocks.milliseconds
         let page = try await transfers.onFileThread { try ListPage(decoding: json, from: .ownMachine, now: now) }
-        var backup: MyHexlistBackup?
-        if list == (try await store.read { try $0.mineList() }), !page.nodes.isEmpty,
-            try await store.read({ try !$0.hasReceivedList(from: peer) })
-        {
-            backup = try await writeBackup(for: peer)
+        let isFirst = try await store.read { try list == $0.mineList() && !$0.hasReceivedList(from: peer) }
+        func merge(_ backup: MyHexlistBackup?) async throws -> ListPageResult {
+            try await store.mergeListPage(
+                page, answering: request, from: peer, backup: backup?.path, at: now, diskReserve: diskReserve)
         }
-        let result: ListPageResult
-        do {
-            result = try await store.mergeListPage(
-                page, answering: request, from: peer, joined: backup.map { ListBackup(path: $0.path) }, at: now, diskReserve: diskReserve)
-        } catch {
-            backup?.file?.remove()
-            throw error
-        }
+        let result = try await isFirst && !page.nodes.isEmpty ? withBackup(for: peer, merge) : merge(nil)
         if page.skipped > 0 {
             logger.warning("rows of a list were left out", metadata: ["peer.id": "\(peer)", "count": "\(page.skipped)"])
         }
@@ -232,19 +225,14 @@ extension Node {
 
     /// Writes the hexes of My Hexlist to a file beside the store, then joins the collections. The file is deleted if that fails.
     fileprivate func join(_ list: ListNode.ID, with peer: PeerID) async throws -> ListDriver.Event {
-        let backup = try await writeBackup(for: peer)
-        do {
-            let result = try await store.joinList(
+        let result = try await withBackup(for: peer) { backup in
+            try await store.joinList(
                 list, with: peer, ifStillAt: backup.sequence, backup: backup.path, at: clocks.milliseconds, diskReserve: diskReserve)
-            logger.notice(
-                "My Hexlist was joined with that of another machine",
-                metadata: [
-                    "peer.id": "\(peer)", "hexes": "\(result.hexes)", "links": "\(result.links)", "backup": "\(backup.path ?? "none")",
-                ])
-        } catch {
-            backup.file?.remove()
-            throw error
         }
+        logger.notice(
+            "My Hexlist was joined with that of another machine",
+            metadata: ["peer.id": "\(peer)", "hexes": "\(result.hexes)", "links": "\(result.links)"])
+        lists.handle(self) { exchange, now, actions in exchange.listReplaced(byThatOf: peer, now: now, &actions) }
         return { exchange, now, actions in exchange.joined(list, with: peer, now: now, &actions) }
     }
 }

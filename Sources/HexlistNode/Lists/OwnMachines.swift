@@ -116,7 +116,7 @@ enum OwnMachineText {
         case .versionAhead:
             "A change on \(name) is dated more than 100 years ahead, by a wrong clock. Changes of \(name) are not received."
         case .joinedRecently:
-            "\(name) has another collection again, less than an hour after its collection was merged. It is merged later."
+            "\(name) has another collection again, after several merges within an hour. It is merged later."
         case .store, .outdated: "Changes of \(name) could not be stored."
         }
     }

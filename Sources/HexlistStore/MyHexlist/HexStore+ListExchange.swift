@@ -8,7 +8,7 @@ public enum ListPageAnswer: Sendable, Equatable {
     case page([UInt8])
     /// The peer may not see the list, or there is no such list.
     case notFound
-    /// This machine has only a part of the list.
+    /// This machine has only a part of the list, or may not draw another new replica number yet (`mayRenewReplica`).
     case busy
 }
 
@@ -23,17 +23,17 @@ extension StoreReader {
         overview.lists = [
             ListOverview.Entry(
                 list: list.id, role: .own, hexes: Int64(size.hexes), links: Int64(size.links),
-                machines: Int64(try machines()), replica: list.replica, sequence: sequence, digest: digest)
+                replica: list.replica, sequence: sequence, digest: digest)
         ]
         return overview
     }
 
     /// Returns the state of My Hexlist in relation to an own machine; `nil` if the peer is none.
-    public func listStanding(with peer: PeerID) throws -> ListExchange.Standing? {
+    public func localListState(with peer: PeerID) throws -> ListExchange.LocalState? {
         let list = try ListRecord(on: self)
         guard try isOwnMachine(peer), let sequence = list.sequence, let digest = list.digest else { return nil }
-        return ListExchange.Standing(
-            list: list.id, machines: try machines(), sequence: sequence, digest: digest, cursor: try listCursor(of: peer),
+        return ListExchange.LocalState(
+            list: list.id, sequence: sequence, digest: digest, cursor: try listCursor(of: peer),
             acknowledged: try acknowledged(by: peer))
     }
 
@@ -44,48 +44,40 @@ extension StoreReader {
         return ListPageRequest(cursor: cursor, requester: record.replica)
     }
 
-    /// The number of the user's machines that have My Hexlist, including this one.
-    private func machines() throws -> Int {
-        1 + (try first("SELECT count(*) FROM listCursor WHERE list = 1 AND (replica IS NOT NULL OR acked > 0)") { $0.int(0) } ?? 0)
-    }
-
     func listCursor(of peer: PeerID) throws -> ListCursor? {
-        try cursor(
+        try first(
             "SELECT replica.number, seq FROM listCursor JOIN replica ON replica.id = listCursor.replica WHERE list = 1 AND peer = ?",
-            peer.uuid)
+            peer.uuid, read: Self.cursor)
     }
 
     func joinCursor(of list: ListNode.ID, from peer: PeerID) throws -> ListCursor? {
-        try cursor(
+        try first(
             "SELECT replica.number, seq FROM joining JOIN replica ON replica.id = joining.replica WHERE list = ? AND peer = ?", list.uuid,
-            peer.uuid)
+            peer.uuid, read: Self.cursor)
     }
 
-    private func cursor(_ sql: String, _ values: any SQLValue...) throws -> ListCursor? {
-        let statement = try SQLStatement(sql, on: db)
-        defer { statement.reset() }
-        try statement.bind(values)
-        guard try statement.step() else { return nil }
-        return ListCursor(replica: ReplicaNumber(UInt64(bitPattern: statement.int64(0))), sequence: statement.int64(1))
+    private static func cursor(_ row: SQLStatement) -> ListCursor {
+        ListCursor(replica: ReplicaNumber(UInt64(bitPattern: row.int64(0))), sequence: row.int64(1))
     }
 
     private func acknowledged(by peer: PeerID) throws -> Int64 {
         try first("SELECT acked FROM listCursor WHERE list = 1 AND peer = ?", peer.uuid) { $0.int64(0) } ?? 0
     }
 
-    /// Returns the answer to a request, the number up to which the requester has all rows if it differs from the recorded one, and whether
-    /// the requester has a greater number than this store, because this is an old copy of the store.
+    /// Returns the answer to a request, the number up to which the requester has all rows if it differs from the recorded one, whether the
+    /// requester has a greater number than this store, because this is an old copy of the store (the answer is not to be sent then), and the
+    /// replica whose numbers these are.
     fileprivate func serve(_ list: ListNode.ID, _ request: ListPageRequest, to peer: PeerID) throws -> (
-        answer: ListPageAnswer, acknowledged: Int64?, isOutdated: Bool
+        answer: ListPageAnswer, acknowledged: Int64?, isOutdated: Bool, replica: ReplicaNumber
     ) {
         let record = try ListRecord(on: self)
-        guard try isOwnMachine(peer), let sequence = record.sequence else { return (.notFound, nil, false) }
+        guard try isOwnMachine(peer), let sequence = record.sequence else { return (.notFound, nil, false, record.replica) }
         guard list == record.id else {
             let isJoining = try first("SELECT 1 FROM joining WHERE list = ?", list.uuid) { _ in true } ?? false
-            return (isJoining ? .busy : .notFound, nil, false)
+            return (isJoining ? .busy : .notFound, nil, false, record.replica)
         }
         let after = request.cursor.map { $0.replica == record.replica ? $0.sequence : 0 } ?? 0
-        guard after <= sequence else { return (.busy, nil, true) }
+        guard after <= sequence else { return (.busy, nil, true, record.replica) }
         let requester = try first("SELECT id FROM replica WHERE number = ?", Int64(bitPattern: request.requester.value)) { $0.int64(0) }
         var encoder = ListPageEncoder(list: list, receiver: .ownMachine)
         var (through, rows, isLast, isEmpty) = (after, 0, true, true)
@@ -109,7 +101,7 @@ extension StoreReader {
         let json = encoder.encoded(replica: record.replica, after: after, through: through, isLast: isLast)
         // Rows that were left out came from the requester.
         let acknowledged = isEmpty ? through : after
-        return (.page(json), try self.acknowledged(by: peer) == acknowledged ? nil : acknowledged, false)
+        return (.page(json), try self.acknowledged(by: peer) == acknowledged ? nil : acknowledged, false, record.replica)
     }
 }
 
@@ -141,14 +133,6 @@ public enum ListFault: Error, Equatable {
     case outdated
 }
 
-/// The backup that the caller wrote before My Hexlist was merged with another collection.
-public struct ListBackup: Sendable, Equatable {
-    /// `nil` if My Hexlist was empty.
-    public var path: String?
-
-    public init(path: String?) { self.path = path }
-}
-
 extension HexStore {
     /// Answers a request of a peer for a page, and records which rows it acknowledges. Blocks.
     /// - Parameter now: milliseconds since 1970.
@@ -159,6 +143,8 @@ extension HexStore {
             try writer.change {
                 guard try writer.isOwnMachine(peer) else { return .notFound }
                 var served = served
+                // Since the read, the rows may have got other numbers, by a join or a repair.
+                if try ListRecord(on: writer).replica != served.replica { served = try writer.serve(list, request, to: peer) }
                 if served.isOutdated {
                     guard try writer.mayRenewReplica(at: now) else { return .busy }
                     try writer.renewReplica()
@@ -179,18 +165,19 @@ extension HexStore {
     /// Merges a page of My Hexlist, and moves the cursor, in one transaction.
     /// - Parameters:
     ///   - request: the request that the page answers.
-    ///   - joined: set for the first page of a machine: the path of the caller's backup, for the event `list.joined`.
+    ///   - backup: of the first page of a machine: the path of the caller's backup, for the event `list.joined`.
     ///   - now: milliseconds since 1970.
     ///   - diskReserve: bytes of the file system to leave free.
     /// - Throws: `ListFault`.
     public func mergeListPage(
-        _ page: ListPage, answering request: ListPageRequest, from peer: PeerID, joined: ListBackup? = nil, at now: Int64,
-        diskReserve: Int64
+        _ page: ListPage, answering request: ListPageRequest, from peer: PeerID, backup: String? = nil, at now: Int64, diskReserve: Int64
     ) async throws -> ListPageResult {
         try await write(rows: page.nodes.count) { writer in
             try writer.change {
                 try writer.checkSpace(rows: page.nodes.count, bytes: page.nodes.reduce(0) { $0 + $1.textBytes }, reserve: diskReserve)
-                if let joined { try writer.recordJoin(with: peer, backup: joined.path, at: now) }
+                if try page.list == writer.mineList(), !page.nodes.isEmpty, try !writer.hasReceivedList(from: peer) {
+                    try writer.recordJoin(with: peer, backup: backup, at: now)
+                }
                 return try writer.mergeListPage(page, answering: request, from: peer, at: now)
             }
         }
@@ -232,8 +219,9 @@ extension StoreWriter {
         guard count + Int64(page.nodes.count) <= Self.maximumNodes else { throw ListFault.full }
         try removeJoining(from: peer)
         // The first exchange adds the peer's former collection. Undoing that would delete it on both machines.
-        let isJoined = try first("SELECT isJoined FROM listCursor WHERE list = 1 AND peer = ?", peer.uuid) { $0.bool(0) } ?? false
-        var result = try changeMine(at: now, as: isJoined ? .received : .joined, from: peer) { try $0.merge(page) }
+        let isFirstExchangeOver =
+            try first("SELECT isFirstExchangeOver FROM listCursor WHERE list = 1 AND peer = ?", peer.uuid) { $0.bool(0) } ?? false
+        var result = try changeMine(at: now, as: isFirstExchangeOver ? .received : .joined, from: peer) { try $0.merge(page) }
         if result.links.deleted > 0 {
             result.linksBefore = try mineSize().links + result.links.deleted - result.links.added - result.links.restored
         }
@@ -241,9 +229,9 @@ extension StoreWriter {
         try checkReplicas()
         try run(
             """
-            INSERT INTO listCursor (list, peer, replica, seq, at, isJoined) VALUES (1, ?, ?, ?, ?, ?)
-            ON CONFLICT DO UPDATE SET (replica, seq, at, isJoined) = (excluded.replica, excluded.seq, excluded.at, excluded.isJoined)
-            """, peer.uuid, source, page.through, now, isJoined || page.isLast && page.nodes.isEmpty)
+            INSERT INTO listCursor (list, peer, replica, seq, at, isFirstExchangeOver) VALUES (1, ?, ?, ?, ?, ?)
+            ON CONFLICT DO UPDATE SET (replica, seq, at, isFirstExchangeOver) = (excluded.replica, excluded.seq, excluded.at, excluded.isFirstExchangeOver)
+            """, peer.uuid, source, page.through, now, isFirstExchangeOver || page.isLast && page.nodes.isEmpty)
         return result
     }
 
@@ -276,14 +264,5 @@ extension MyHexlistTransaction {
         for change in nodes.changes where change.parts.contains(.restoring) { try countRestoredInside(change.after.id) }
         try deriveTree()
         return ListPageResult(change: draft.isEmpty ? nil : list.changes + 1, hexes: draft.hexes, links: draft.links)
-    }
-}
-
-extension ListNode {
-    /// Bytes of all texts.
-    fileprivate var textBytes: Int {
-        registers.reduce(url.bytes.count + service.bytes.count + (title?.value.bytes.count ?? 0)) {
-            $0 + $1.key.bytes.count + $1.value.value.bytes.count
-        }
     }
 }

@@ -90,12 +90,13 @@ extension StoreWriter {
         try run("DELETE FROM joinNode")
         try run("DELETE FROM joining")
         try run("UPDATE list SET uuid = ?, clock = ?, deletions = ? WHERE id = 1", list.uuid, transaction.clock.last, deletions)
-        try run("DELETE FROM listCursor WHERE list = 1")
+        try run("UPDATE listCursor SET replica = NULL, seq = 0 WHERE list = 1")
         try numberRows()
         try run(
-            "INSERT INTO listCursor (list, peer, replica, seq, at, isJoined) VALUES (1, ?, ?, ?, ?, 1)", peer.uuid,
-            replicaRow(of: cursor.replica),
-            cursor.sequence, now)
+            """
+            INSERT INTO listCursor (list, peer, replica, seq, at, isFirstExchangeOver) VALUES (1, ?, ?, ?, ?, 1)
+            ON CONFLICT DO UPDATE SET (replica, seq, at, isFirstExchangeOver) = (excluded.replica, excluded.seq, excluded.at, 1)
+            """, peer.uuid, replicaRow(of: cursor.replica), cursor.sequence, now)
 
         var storage = try SQLListStorage(ListRecord(on: self), on: self, at: now)
         storage.source = try replicaRow(of: cursor.replica)
@@ -166,11 +167,13 @@ extension StoreWriter {
         goneClock, goneBy, goneWith, deletedAt, lived, trashNumber, trashedWith, container, state, leaves, hex
         """
 
-    /// Gives the nodes of the joined collection the rows of the own hexes that they stand for. Rows of hexes that are shown no more are
-    /// deleted by the projection.
+    /// Gives the nodes of the joined collection the rows of the own hexes that they stand for. A node that stands for a shown hex and for
+    /// deleted ones gets the row of the shown one. Rows of hexes that are shown no more are deleted by the projection.
     /// - Parameter counterparts: the node of the joined collection by own node, if it has another id.
     private func keepRows(of counterparts: [ListNode.ID: ListNode.ID]) throws {
-        let rows = try all("SELECT uuid, hex FROM node WHERE kind = 1 AND hex IS NOT NULL") { (id: $0.nodeID(0), hex: $0.int64(1)) }
+        let rows = try all("SELECT uuid, hex FROM node WHERE kind = 1 AND hex IS NOT NULL ORDER BY state = 1") {
+            (id: $0.nodeID(0), hex: $0.int64(1))
+        }
         for row in rows {
             guard let id = row.id else { continue }
             try run("UPDATE joinNode SET hex = ? WHERE uuid = ? AND hex IS NULL", row.hex, (counterparts[id] ?? id).uuid)

@@ -15,7 +15,7 @@ enum ListExchangeSchema {
         ALTER TABLE node ADD COLUMN via INTEGER;
         -- Of a change that came from another machine: its peer UUID.
         ALTER TABLE mineChange ADD COLUMN author BLOB;
-        CREATE INDEX nodeChanged ON node (seq) WHERE seq IS NOT NULL;
+        CREATE INDEX nodeChanged ON node (seq, via) WHERE seq IS NOT NULL;
         -- Links that arrived deleted: they are not in the trash, but their values are removed with age.
         CREATE INDEX nodeUnshown ON node (lived) WHERE trashNumber IS NULL AND lived IS NOT NULL;
         -- The other machines of the user: peers that are trusted, too.
@@ -26,7 +26,7 @@ enum ListExchangeSchema {
             list INTEGER NOT NULL, peer BLOB NOT NULL,
             replica INTEGER, seq INTEGER NOT NULL DEFAULT 0, acked INTEGER NOT NULL DEFAULT 0,
             at INTEGER,                             -- of the last page, milliseconds since 1970
-            isJoined INTEGER NOT NULL DEFAULT 0,    -- all rows that the machine had when it was added were received
+            isFirstExchangeOver INTEGER NOT NULL DEFAULT 0,    -- all rows that the machine had when it was added were received
             PRIMARY KEY (list, peer)
         ) STRICT, WITHOUT ROWID;
         -- The collection of another machine that will replace the own one, while its rows arrive.

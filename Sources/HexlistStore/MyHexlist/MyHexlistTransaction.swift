@@ -11,7 +11,7 @@ struct MyHexlistTransaction {
     private var generator = SystemRandomNumberGenerator()
     /// Hexes to which links were added without `nodes` (`NodeInserter`).
     private var extended: Set<ListNode.ID> = []
-    /// The changes of the tree that were already derived (`derive`).
+    /// The changes of the tree that were already derived (`deriveTree`).
     private var derived = ListTransaction<SQLListStorage>.TreeChanges()
     /// The changes so far, for the change log.
     var draft: MyHexlistChangeDraft
@@ -363,8 +363,7 @@ extension HexStore {
 extension StoreWriter {
     func renewReplica() throws {
         _ = try change {
-            try run("INSERT INTO replica (number) VALUES (?)", Int64(bitPattern: UInt64.random(in: .min ... .max)))
-            try run("UPDATE list SET replica = (SELECT max(id) FROM replica) WHERE id = 1")
+            try run("UPDATE list SET replica = ? WHERE id = 1", replicaRow(of: ReplicaNumber(.random(in: .min ... .max))))
             try run("UPDATE listCursor SET acked = 0 WHERE list = 1")
         }
     }

@@ -9,7 +9,7 @@ public struct OwnMachine: Sendable, Equatable {
     public var addedAt: Int64
     /// The time of the last page that was received of it, in milliseconds since 1970; `nil` if there was none.
     public var receivedAt: Int64?
-    /// The number of rows of this machine that the other one has not acknowledged.
+    /// The number of rows that the other machine has not acknowledged. Those that came from there are not counted.
     public var behind: Int
 }
 
@@ -18,15 +18,18 @@ extension StoreReader {
     public func ownMachines() throws -> [OwnMachine] {
         try all(
             """
-            SELECT ownMachine.peer, addedAt, listCursor.at, coalesce(acked, 0)
+            SELECT ownMachine.peer, addedAt, listCursor.at, coalesce(acked, 0), listCursor.replica
             FROM ownMachine CROSS JOIN peer ON peer.uuid = ownMachine.peer
             LEFT JOIN listCursor ON listCursor.list = 1 AND listCursor.peer = ownMachine.peer
             WHERE peer.trust = 'trusted' ORDER BY addedAt, ownMachine.peer
             """
-        ) { (peer: $0.uuid(0), addedAt: $0.int64(1), at: $0.optionalInt64(2), acknowledged: $0.int64(3)) }
+        ) { (peer: $0.uuid(0), addedAt: $0.int64(1), at: $0.optionalInt64(2), acknowledged: $0.int64(3), replica: $0.optionalInt64(4)) }
         .compactMap { row in
             guard let peer = row.peer else { return nil }
-            let behind = try first("SELECT count(*) FROM node WHERE seq > ?", row.acknowledged) { $0.int(0) } ?? 0
+            let behind =
+                try first(
+                    "SELECT count(*) FROM node WHERE seq > ? AND (via IS NULL OR via IS NOT ?)", row.acknowledged, row.replica
+                ) { $0.int(0) } ?? 0
             return OwnMachine(peer: PeerID(peer), addedAt: row.addedAt, receivedAt: row.at, behind: behind)
         }
     }

@@ -7,7 +7,10 @@ internal import HexlistModel
 extension StoreWriter {
     /// A hex of the list whose row in the table `hex` may have to change.
     private struct ChangedHex {
-        var node: ListRow
+        var node: ListNode.ID
+        var container: ListNode.ID?
+        var orderKey: [UInt8]
+        var isDeleted: Bool
         /// The id of its row.
         var row: Int64
         /// The hex in which the row is.
@@ -18,44 +21,48 @@ extension StoreWriter {
     func project(_ tree: ListTransaction<SQLListStorage>.TreeChanges, _ storage: SQLListStorage) throws {
         try addRows(of: tree.hexes.union(tree.contents), storage)
         let changed = try tree.hexes.union(tree.contents).compactMap { try changedHex($0, storage) }
-        let gone = changed.filter { $0.node.state == .deleted }.map(\.row)
-        let shown = changed.filter { $0.node.state != .deleted }
+        let gone = changed.filter(\.isDeleted).map(\.row)
+        let shown = changed.filter { !$0.isDeleted }
         try move(shown, storage, removing: gone)
         for hex in shown {
-            try show(hex, isExtended: tree.contents.contains(hex.node.node.id), isReceived: storage.source != nil)
+            try show(hex, storage, isExtended: tree.contents.contains(hex.node))
         }
     }
 
     /// - Returns: `nil` if the hex has no row: it is deleted, or the root.
     private func changedHex(_ id: ListNode.ID, _ storage: SQLListStorage) throws -> ChangedHex? {
-        guard let node = try storage.row(id), id.kind == .hex, id != storage.list else { return nil }
+        guard id.kind == .hex, id != storage.list else { return nil }
         return try first(
-            "SELECT hex.id, hex.parent FROM node JOIN hex ON hex.id = node.hex WHERE node.uuid = ? AND node.kind = 1", id.uuid
-        ) { ChangedHex(node: node, row: $0.int64(0), parent: $0.optionalInt64(1)) }
+            """
+            SELECT node.container, node.orderKey, node.state = 1, hex.id, hex.parent FROM node JOIN hex ON hex.id = node.hex
+            WHERE node.uuid = ? AND node.kind = 1
+            """, id.uuid
+        ) { row in
+            ChangedHex(
+                node: id, container: row.nodeID(0), orderKey: row.bytes(1), isDeleted: row.bool(2), row: row.int64(3),
+                parent: row.optionalInt64(4))
+        }
     }
 
     /// Adds empty rows at the top level for hexes that are shown and have none: they came from another machine, or were revived. A revived
     /// hex gets the id that it had. New ones are in the order of their nodes, above the present ones.
     private func addRows(of hexes: Set<ListNode.ID>, _ storage: SQLListStorage) throws {
-        var new: [(node: ListNode, row: Int64?)] = []
+        var new: [(node: ListNode.ID, key: [UInt8], row: Int64?)] = []
         for id in hexes where id.kind == .hex && id != storage.list {
             guard let row = try storage.row(id), row.state != .deleted else { continue }
             let number = try hex(ofNode: id)
             if let number, try first("SELECT 1 FROM hex WHERE id = ?", number, read: { _ in true }) != nil { continue }
-            new.append((row.node, number))
+            new.append((id, row.node.place?.key.bytes ?? [], number))
         }
-        new.sort { left, right in
-            let (first, second) = (left.node.place?.key.bytes ?? [], right.node.place?.key.bytes ?? [])
-            return first == second ? left.node.id > right.node.id : second.lexicographicallyPrecedes(first)
-        }
-        for (node, number) in new {
+        new.sort { $0.key == $1.key ? $0.node > $1.node : $1.key.lexicographicallyPrecedes($0.key) }
+        for (node, _, number) in new {
             let row = number ?? counters.nextHex
             if number == nil {
                 counters.nextHex &+= 1
-                try run("UPDATE node SET hex = ? WHERE uuid = ?", row, node.id.uuid)
+                try run("UPDATE node SET hex = ? WHERE uuid = ?", row, node.uuid)
             }
             _ = try inserter().insert(
-                HexContent(), HexInserter.Row(id: row, location: .mine, unread: false, byteCount: 0, receivedAt: node.id.time))
+                HexContent(), HexInserter.Row(id: row, location: .mine, unread: false, byteCount: 0, receivedAt: node.time))
             counters.mine &+= 1
             try reindex([row])
         }
@@ -67,7 +74,7 @@ extension StoreWriter {
     private func move(_ hexes: [ChangedHex], _ storage: SQLListStorage, removing gone: [Int64]) throws {
         var (moved, containers): ([(hex: ChangedHex, parent: Int64?)], Set<ListNode.ID>) = ([], [])
         for hex in hexes {
-            let container = hex.node.container
+            let container = hex.container
             let parent = try container.flatMap { $0 == storage.list ? nil : try self.hex(ofNode: $0) }
             if let container, container != storage.list { containers.insert(container) }
             if parent != hex.parent { moved.append((hex, parent)) }
@@ -83,7 +90,7 @@ extension StoreWriter {
         if !gone.isEmpty { try remove(gone, remembers: false) }
         for (hex, parent) in moved { if let parent { try nest(hex.row, into: parent) } }
         for hex in hexes {
-            let key = hex.node.container == storage.list ? hex.node.node.place?.key.bytes : nil
+            let key = hex.container == storage.list ? hex.orderKey : nil
             try run("UPDATE hex SET orderKey = ?1 WHERE id = ?2 AND orderKey IS NOT ?1", key, hex.row)
         }
         for container in containers { try number(container) }
@@ -121,11 +128,10 @@ extension StoreWriter {
     // MARK: - Contents
 
     /// Writes the values of a hex into its row, and its links.
-    /// - Parameters:
-    ///   - isExtended: whether its links changed.
-    ///   - isReceived: whether they came from another machine.
-    private func show(_ hex: ChangedHex, isExtended: Bool, isReceived: Bool) throws {
-        var content = try content(of: hex.node)
+    /// - Parameter isExtended: whether its links changed.
+    private func show(_ hex: ChangedHex, _ storage: SQLListStorage, isExtended: Bool) throws {
+        guard let node = try storage.row(hex.node) else { return }
+        var content = try content(of: node)
         let texts = [content.hexDescription, content.hexColor, content.senderUUID, content.senderName, content.extra].map(content.bytes)
         let present = try first("SELECT description, color, senderUUID, senderName, extra FROM hex WHERE id = ?", hex.row) { row in
             (0..<5).map { row.bytes($0) }
@@ -135,7 +141,7 @@ extension StoreWriter {
             // Changes of several machines together may exceed the limit. Links beyond the ids that are reserved for a hex are not shown.
             let count = try first("SELECT linkCount FROM hex WHERE id = ?", hex.row) { $0.int(0) } ?? 0
             if content.links.count > HexInserter.maximumLinks { content.links.removeLast(content.links.count - HexInserter.maximumLinks) }
-            guard isReceived || content.links.count <= count else { throw HexlistError.tooLarge(content) }
+            guard storage.source != nil || content.links.count <= count else { throw HexlistError.tooLarge(content) }
         }
         try unindex([hex.row])
         let before = try size(of: hex.row)

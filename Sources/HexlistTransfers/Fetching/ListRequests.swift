@@ -4,7 +4,7 @@ import HexlistModel
 import HexlistTransport
 import NIOCore
 
-/// Requests listings of folders from peers, at most two at once from each peer.
+/// Requests listings of folders, at most two at once from each peer, and lists of own machines.
 final class ListRequests {
     static let perPeer = 2
     /// Maximum time for opening a session with the peer.
@@ -30,19 +30,28 @@ final class ListRequests {
     /// Requests a listing. Cancelling the task cancels the request.
     /// - Throws: `HexlistError`: `notFound`; `gone` if the peer cannot be reached; `refused` if its answer is invalid.
     func ask(_ peer: PeerID, _ target: FileRequestTarget, _ host: isolated FileTransfers) async throws -> [UInt8] {
-        try await ask(peer, target.description, limit: FolderListing.maximumBytes, host)
-    }
-
-    /// - Parameters:
-    ///   - target: the path and query.
-    ///   - limit: maximum bytes of the answer.
-    ///   - timeout: maximum time for the whole answer, once there is a session; `nil` for as long as bytes arrive.
-    func ask(
-        _ peer: PeerID, _ target: String, limit: Int, timeout: TimeAmount? = nil, _ host: isolated FileTransfers
-    ) async throws -> [UInt8] {
         if !host.connections.isConnected(peer) { try await arrival(of: peer, host) }
         await acquireSlot(peer, host)
         defer { releaseSlot(peer) }
+        return try await send(target.description, to: peer, limit: FolderListing.maximumBytes, host)
+    }
+
+    /// Requests a list of an own machine, or the overview of its lists. Not counted as a listing: the caller has one request per peer.
+    /// - Parameters:
+    ///   - target: the path and query.
+    ///   - limit: maximum bytes of the answer.
+    ///   - timeout: maximum time for the whole answer, once there is a session.
+    func ask(
+        _ peer: PeerID, _ target: String, limit: Int, timeout: TimeAmount, _ host: isolated FileTransfers
+    ) async throws -> [UInt8] {
+        if !host.connections.isConnected(peer) { try await arrival(of: peer, host) }
+        return try await send(target, to: peer, limit: limit, timeout: timeout, host)
+    }
+
+    /// - Parameter timeout: `nil` for no limit as long as bytes arrive.
+    private func send(
+        _ target: String, to peer: PeerID, limit: Int, timeout: TimeAmount? = nil, _ host: isolated FileTransfers
+    ) async throws -> [UInt8] {
         try Task.checkCancellation()
         let request = ListRequest(limit: limit)
         let timer = timeout.map { timeout in

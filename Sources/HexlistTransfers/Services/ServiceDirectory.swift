@@ -52,13 +52,13 @@ public struct ServiceDirectory: Sendable {
 }
 
 extension FileTransfers {
-    /// Requests lists from an own machine (`ListRequestTarget`). An overview has to arrive within 15 s, and a page within 30 s, because few
-    /// machines are asked at the same time.
+    /// Requests lists from an own machine (`ListRequestTarget`). An overview has to arrive within 15 s, and a page of up to 2 MiB within
+    /// 5 min, because few machines are asked at the same time.
     /// - Throws: as `list`; `recentlyFailed` if the peer cannot answer at the moment.
     public func requestList(_ target: ListRequestTarget, from peer: PeerID) async throws -> [UInt8] {
         guard node.isTrusted(peer) else { throw HexlistError(.gone, "The peer is no longer trusted.") }
         let (limit, timeout): (Int, TimeAmount) =
-            target == .overview ? (ListLimits.overviewBytes, .seconds(15)) : (ListLimits.receivedPageBytes, .seconds(30))
+            target == .overview ? (ListLimits.overviewBytes, .seconds(15)) : (ListLimits.receivedPageBytes, .seconds(300))
         return try await fetching.lists.ask(peer, target.description, limit: limit, timeout: timeout, self)
     }
 

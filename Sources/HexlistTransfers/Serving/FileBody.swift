@@ -44,13 +44,11 @@ enum FileAnswers {
     static let notFound = FileAnswer(status: 404)
     /// The file no longer exists, or has changed since it was offered.
     static let changed = FileAnswer(status: 410, fields: [("Content-Type", "text/plain")], body: .text("changed"))
+    /// The file cannot be read, or the list cannot be sent now.
     static let broken = FileAnswer(status: 503)
 
     /// Returns the response with a listing. It has no entity tag, unlike the response with a file.
-    static func list(_ listing: FolderListing) -> FileAnswer {
-        FileAnswer(
-            status: 200, fields: [("Content-Type", "application/json")], body: .text(String(decoding: listing.wireBytes, as: UTF8.self)))
-    }
+    static func list(_ listing: FolderListing) -> FileAnswer { json(listing.wireBytes) }
 
     /// Returns a response about lists. It has no entity tag.
     static func json(_ bytes: [UInt8]) -> FileAnswer {
