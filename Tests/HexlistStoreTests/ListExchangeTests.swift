@@ -394,6 +394,41 @@ private struct Failure: Error {
         #expect(try ada.log.first { $0.kind == .received }?.isUndoable == true)
     }
 
+    @Test("the log of a merged hex has the changes from before; their undo deletes nothing that the other machine added")
+    func logBeforeJoin() async throws {
+        let (ada, bob) = (try Machine(1), try Machine(2))
+        try ada.test.setListTime(start)
+        try bob.test.setListTime(start + 1)
+        _ = try await ada.store.addMine(content("Reading", links: 2), at: start)
+        let both = try await bob.store.addMine(content("Reading", links: 3), at: start + 5)
+        try await bob.store.editMine(both, MineEdit(color: "FF0000"), at: start + 6)
+        let moved = try await bob.store.addMine(content("Moved"), at: start + 7)
+        try await bob.store.moveMine(moved, into: both, at: start + 8)
+        try await ada.add(bob)
+        try await bob.add(ada)
+        func changes() throws -> [MyHexlistChange] { try bob.test.read { try $0.mineChanges(limit: 9, before: nil, hex: both) }.items }
+        let before = try changes()
+        #expect(before.count == 3)
+        try await exchange(ada, bob, at: start + 9)
+        #expect(bob.joins.count == 1)
+        #expect(try changes() == before)
+        let bytes = try bob.count("SELECT sum(bytes) FROM mineChange")
+        #expect(try bob.count("SELECT changeBytes FROM list") == bytes)
+
+        let (move, edit, addition) = (before[0].number, before[1].number, before[2].number)
+        await #expect {
+            _ = try await bob.store.undoMine([addition], at: start + 10)
+        } throws: {
+            ($0 as? HexlistError)?.message.contains("before the merge") ?? false
+        }
+        _ = try await bob.store.undoMine([edit], at: start + 11)
+        _ = try await bob.store.undoMine([move], at: start + 12)
+        #expect(try bob.test.read { try $0.hex(moved) }?.summary.parent == nil)
+        try await exchange(ada, bob, at: start + 13)
+        let top = try ada.tree.split(separator: "\n").filter { !$0.hasPrefix(" ") }
+        #expect(top.count == 2 && top[0].hasPrefix("Moved") && top[1].hasPrefix("Reading") && !top[1].contains("FF0000"))
+    }
+
     @Test("values of equal items are merged, also when a backup from before the join is restored and joins again") func joinAgain()
         async throws
     {

@@ -14,6 +14,8 @@ enum ChangeRecord {
     /// deleted.
     /// - container: the hex (or list) that contained the node before the change, or contains a new node; `nil` if it has no place.
     case node(ListChange, container: ListNode.ID?)
+    /// A hex or link that was added, and became one with one of another machine when collections were joined.
+    case merged(ListNode.ID, container: ListNode.ID?)
 }
 
 /// Encodes records. Numbers are big-endian.
@@ -24,7 +26,7 @@ struct ChangeRecordEncoder {
 
     init(replicaRows: [ReplicaNumber: Int64]) { self.replicaRows = replicaRows }
 
-    fileprivate enum Kind: UInt8 { case tree = 1, links, node }
+    fileprivate enum Kind: UInt8 { case tree = 1, links, node, merged }
     /// 2 was a deletion with a version, before the first release with a change log.
     fileprivate enum PartKind: UInt8 {
         case addition = 1, restoring = 3, place, title, register, deletion
@@ -50,6 +52,10 @@ struct ChangeRecordEncoder {
             let parts = change.parts
             append(parts.count, 1)
             for part in parts { append(part, of: change) }
+        case .merged(let id, let container):
+            bytes.append(Kind.merged.rawValue)
+            append(id)
+            append(container)
         }
     }
 
@@ -134,6 +140,9 @@ struct ChangeRecordDecoder: Sequence, IteratorProtocol {
         case .links:
             guard let hex = node(), let version = version() else { return nil }
             return .links(hex: hex, version)
+        case .merged:
+            guard let id = node(), let container = optionalNode() else { return nil }
+            return .merged(id, container: container.value)
         case .node:
             guard let id = node(), let container = optionalNode(), let count = number(1) else { return nil }
             var (before, after) = (ListNode(id: id), ListNode(id: id))

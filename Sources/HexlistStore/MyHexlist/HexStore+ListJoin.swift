@@ -83,6 +83,7 @@ extension StoreWriter {
         let derived = try transaction.deriveTree()
         guard try first("SELECT count(*) FROM joinNode", read: { $0.int64(0) }) ?? 0 <= Self.maximumNodes else { throw ListFault.full }
         try keepRows(of: counterparts)
+        try renameRecords(counterparts)
         let deletions = try keepTrash(after: own.deletions, at: now)
 
         try run("DELETE FROM node")

@@ -117,6 +117,7 @@ extension ChangeRecord {
     fileprivate var undoesByDeletion: Bool {
         switch self {
         case .tree, .links: true
+        case .merged: false
         case .node(let change, _): !change.parts.isDisjoint(with: [.addition, .restoring])
         }
     }
@@ -155,6 +156,11 @@ extension MyHexlistTransaction {
         try placeRestored(restored)
         try deriveTreeAndRevive()
         guard !result.undone.isEmpty, !draft.isEmpty else {
+            if numbers.count == 1, records[0].records.contains(where: \.isMerged) {
+                throw HexlistError(
+                    .badRequest, "Change \(numbers[0]) was not undone: it was made before the merge with another machine.",
+                    hint: "What it added became one with hexes and links of that machine, or was changed again later.")
+            }
             throw HexlistError(
                 .badRequest,
                 numbers.count == 1
@@ -223,6 +229,8 @@ extension MyHexlistTransaction {
                 kept += try undoAddition(of: id, version, undone)
             case .links(let hex, let version):
                 for link in try nodes.storage.links(in: hex, at: version) { kept += try undoAddition(of: link, version, undone) }
+            case .merged(let id, _):
+                if try nodes.storage.row(id)?.state == .present { kept.append((id, .addition)) }
             }
         }
         isReverted = isReverted || !nodes.changes.isEmpty
@@ -289,6 +297,9 @@ extension ChangeRecord {
         guard case .node(let change, _) = self, change.after.id.kind == .hex, change.parts.contains(.addition) else { return nil }
         return change.after.id
     }
+
+    /// Whether it is the addition of a node that became one with a node of another machine.
+    fileprivate var isMerged: Bool { if case .merged = self { true } else { false } }
 
     /// The node that the change deleted; `nil` for other records.
     fileprivate var deletedNode: ListNode.ID? {
