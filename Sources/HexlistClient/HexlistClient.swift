@@ -288,6 +288,15 @@ extension HexlistClient {
     /// Lists the user's other machines, with which My Hexlist is exchanged, in the order in which they were added.
     public func ownMachines() async throws -> [OwnMachineView] { try await connection.list(Self.ownPath) }
 
+    /// Lists the user's other machines; none if the daemon is of an earlier version, which has no own machines.
+    public func ownMachinesIfAny() async throws -> [OwnMachineView] {
+        do {
+            return try await ownMachines()
+        } catch let error as HexlistError where error.code == .notFound {
+            return []
+        }
+    }
+
     /// Calls `body` with the list of own machines immediately and after each change, until it returns `false`.
     public func watchOwnMachines(_ body: ([OwnMachineView]) async throws -> Bool) async throws {
         try await connection.stream(Self.ownPath, query: URLQuery()) { message in

@@ -429,6 +429,22 @@ private struct Failure: Error {
         #expect(top.count == 2 && top[0].hasPrefix("Moved") && top[1].hasPrefix("Reading") && !top[1].contains("FF0000"))
     }
 
+    @Test("changes are listed by the machine from which they came, also after it was reinstalled") func authors() async throws {
+        let (ada, bob) = try await pair()
+        try await exchange(ada, bob)
+        _ = try await ada.store.addMine(content("Ada's"), at: start + 1)
+        _ = try await bob.store.addMine(content("Bob's"), at: start + 2)
+        try await exchange(ada, bob, at: start + 3)
+        func subjects(_ source: MyHexlistChange.Source) throws -> [String] {
+            try bob.test.read { try $0.mineChanges(limit: 9, before: nil, from: source) }.items.map(\.subject)
+        }
+        #expect(try subjects(.here) == ["Bob's"] && subjects(.machine(ada.peer.id)) == ["Ada's"])
+        let new = try TestPeer(9)
+        _ = try bob.test.trust(new)
+        _ = try await bob.store.takeOver(from: ada.peer.id, by: new.id)
+        #expect(try subjects(.machine(new.id)) == ["Ada's"] && subjects(.machine(ada.peer.id)).isEmpty)
+    }
+
     @Test("values of equal items are merged, also when a backup from before the join is restored and joins again") func joinAgain()
         async throws
     {

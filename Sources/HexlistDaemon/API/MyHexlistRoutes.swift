@@ -49,13 +49,10 @@ struct MyHexlistRoutes: Sendable {
         let query = try APIQuery(request, allowing: ["hex", "since", "from", "limit", "after"])
         let (limit, cursor) = (try query.limit(), try query.cursor())
         let (hex, since) = (try query.number("hex", 1...Int64.max), try query.time("since")?.milliseconds)
-        var author: PeerID?
-        if let from = try query.text("from") {
-            author = try await api.sender(from)
-            guard author != nil else { throw HexlistError(.notFound, "This machine's own changes have no author.") }
-        }
-        let page = try await api.store.read { [author] in
-            try $0.mineChanges(limit: limit, before: cursor, hex: hex, since: since, author: author)
+        var source: MyHexlistChange.Source?
+        if let from = try query.text("from") { source = try await self.source(from) }
+        let page = try await api.store.read { [source] in
+            try $0.mineChanges(limit: limit, before: cursor, hex: hex, since: since, from: source)
         }
         let labels = await api.node.peers.labels(of: page.items.compactMap(\.author))
         return APIReply.page(page.items, next: page.next, cursor: \.number) { change in
@@ -65,6 +62,18 @@ struct MyHexlistRoutes: Sendable {
                 by: change.author, tag: change.author.flatMap { labels[$0] }.map { PeerSummary($0) }, joined: change.kind == .joined,
                 undo: change.kind == .undo, undoneBy: change.undoneBy, undoable: change.isUndoable,
                 values: change.values.map { MineChangedValue(link: $0.link, name: $0.name, before: $0.before, after: $0.after) })
+        }
+    }
+
+    /// Returns the machine that the parameter `from` of the change log names: a peer, or `here`, the name or the UUID of this machine.
+    private func source(_ text: String) async throws -> MyHexlistChange.Source {
+        guard !text.utf8.elementsEqual("here".utf8), !api.node.id.begins(with: text) else { return .here }
+        do {
+            guard let peer = try await api.sender(text), peer != api.node.id else { return .here }
+            return .machine(peer)
+        } catch let error as HexlistError where error.code == .notFound {
+            guard NormalizedName(text)?.isKey(of: await api.node.status().name) ?? false else { throw error }
+            return .here
         }
     }
 

@@ -29,6 +29,14 @@ public struct MyHexlistChange: Sendable, Equatable {
         case joined = 3
     }
 
+    /// The machine from which changes came.
+    public enum Source: Sendable, Equatable {
+        case here
+        case machine(PeerID)
+
+        fileprivate var peer: PeerID? { if case .machine(let peer) = self { peer } else { nil } }
+    }
+
     /// The number by which users refer to it. Numbers ascend; some are missing.
     public var number: Int64
     /// Milliseconds since 1970.
@@ -183,10 +191,10 @@ extension StoreReader {
     /// - Parameters:
     ///   - hex: the hex of My Hexlist whose changes are wanted; `nil` for all.
     ///   - since: milliseconds since 1970; `nil` for all.
-    ///   - author: the machine that made the changes; `nil` for all.
+    ///   - source: where the changes came from; `nil` for all.
     /// - Throws: `.notFound` if the hex was never in My Hexlist.
     public func mineChanges(
-        limit: Int, before: Int64?, hex: Int64? = nil, since: Int64? = nil, author: PeerID? = nil
+        limit: Int, before: Int64?, hex: Int64? = nil, since: Int64? = nil, from source: MyHexlistChange.Source? = nil
     ) throws -> Page<MyHexlistChange> {
         let limit = pageLimit(limit)
         var node: ListNode.ID?
@@ -199,9 +207,9 @@ extension StoreReader {
             """
             SELECT \(Self.changeColumns), substr(nodes, 1, \(Self.valueRecordBytes)) FROM mineChange
             WHERE number < ?1 AND at >= ?2 AND (?3 IS NULL OR instr(nodes, ?3) > 0 OR nodes IS NULL AND hex = ?4)
-                AND (?5 IS NULL OR author = ?5)
+                AND CASE ?6 WHEN 0 THEN 1 WHEN 1 THEN author IS NULL ELSE author = ?5 END
             ORDER BY number DESC
-            """, before ?? .max, since ?? .min, node?.uuid, hex, author?.uuid, limit: limit
+            """, before ?? .max, since ?? .min, node?.uuid, hex, source?.peer?.uuid, source.map { $0 == .here ? 1 : 2 } ?? 0, limit: limit
         ) { row in
             row.size(of: 14...19)
         } read: { row in

@@ -3,7 +3,7 @@ public import HexlistModel
 
 extension HexStore {
     /// Replaces a peer by another one, which is the same machine with a new key. In one transaction, moves the alias, settings, groups,
-    /// shares and queued outbox rows with the files that they offer to `new`, and forgets `old`.
+    /// shares and queued outbox rows with the files that they offer to `new`, and forgets `old`. The change log of My Hexlist then names `new`.
     /// - Returns: the number of moved outbox rows.
     public func takeOver(from old: PeerID, by new: PeerID) async throws -> Int64 { try await write { try $0.takeOver(from: old, by: new) } }
 }
@@ -27,6 +27,7 @@ extension StoreWriter {
                 after.id)
             try run("INSERT OR IGNORE INTO sharePeer (share, peer) SELECT share, ?2 FROM sharePeer WHERE peer = ?1", old.uuid, new.uuid)
             try run("DELETE FROM sharePeer WHERE peer = ?", old.uuid)
+            try run("UPDATE mineChange SET author = ?2 WHERE author = ?1", old.uuid, new.uuid)
             try run(
                 """
                 INSERT OR IGNORE INTO offerPeer (offer, peer) SELECT offerRow.offer, ?2 FROM offerRow JOIN outbox ON outbox.id = offerRow.outbox

@@ -18,7 +18,8 @@ struct MineLogCommand: AsyncParsableCommand {
         commandName: "log", abstract: "List the changes of My Hexlist, newest first.",
         discussion: """
             With a hex, only changes of this hex and of its links, with the values before. `hexlist mine undo` reverts changes. The log has \
-            the changes of the last 30 days, at most 20,000. AUTHOR is the machine that made a change, if you have several (`hexlist own`).
+            the changes of the last 30 days, at most 20,000. If you have several machines (`hexlist own`), AUTHOR is the one from which a \
+            change came to this machine; with three or more, another one may have made it.
             """)
 
     @OptionGroup var common: CommonOptions
@@ -26,7 +27,9 @@ struct MineLogCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("Only changes since then: 7d, 12h, or a day such as 2031-04-05.", valueName: "time"))
     var since: String?
 
-    @Option(help: ArgumentHelp("Only changes that came from this machine.", valueName: "peer"), completion: .ownMachines)
+    @Option(
+        help: ArgumentHelp("Only changes that came from this machine of yours; `here` for those made on this one.", valueName: "peer"),
+        completion: .ownMachines)
     var from: String?
 
     @OptionGroup var rows: RowLimit
@@ -38,19 +41,11 @@ struct MineLogCommand: AsyncParsableCommand {
         let output = common.output
         let since = try since.map { try TimeInput.parse($0, isEnd: false) }
         try await common.withClient { client in
-            // A daemon of an earlier version has no own machines.
-            let hasAuthors = from != nil ? true : output.json ? false : !((try? await client.ownMachines()) ?? []).isEmpty
-            let header =
-                ["NUMBER", "WHEN"] + (hasAuthors ? ["AUTHOR"] : []) + ["CHANGE"] + (hex == nil ? ["HEX", "DESCRIPTION"] : ["BEFORE"])
-            let (listed, hasMore) = try await output.pages(maximum: rows.maximum(for: output), header: header) {
+            let hasOwn = from != nil ? true : output.json ? false : try await !client.ownMachinesIfAny().isEmpty
+            let (listed, hasMore) = try await output.pages(maximum: rows.maximum(for: output)) {
                 try await client.mineLog(hex: hex?.value, since: since, from: from, limit: $0, after: $1)
-            } cells: { change in
-                let first =
-                    [Table.Cell(String(change.number)), Table.Cell(HumanText.moment(change.at), .faint)]
-                    + (hasAuthors ? [MineHistoryText.author(change)] : [])
-                    + [Table.Cell(MineHistoryText.change(change), minimum: 30)]
-                guard hex == nil else { return first + [Table.Cell(MineHistoryText.before(change), columns: 200, minimum: 16)] }
-                return first + [MineHistoryText.cell(hex: change.hex), Table.Cell(MineHistoryText.subject(change), minimum: 16)]
+            } columns: { changes in
+                MineHistoryText.columns(hasAuthors: hasOwn || changes.contains { $0.by != nil }, ofHex: hex != nil)
             }
             if listed == 0, !output.json {
                 StandardError.note(
@@ -162,7 +157,25 @@ enum MineHistoryText {
         return change.undoneBy == nil ? done : "undone: \(done)"
     }
 
-    /// Returns the cell with the machine that made a change.
+    /// Returns the header of the log, and the cells of a change.
+    /// - Parameters:
+    ///   - hasAuthors: whether it names the machines from which changes came.
+    ///   - ofHex: whether the log is that of one hex.
+    static func columns(hasAuthors: Bool, ofHex: Bool) -> (header: [String], cells: (MineChangeJSON) -> [Table.Cell]) {
+        let header = ["NUMBER", "WHEN"] + (hasAuthors ? ["AUTHOR"] : []) + ["CHANGE"] + (ofHex ? ["BEFORE"] : ["HEX", "DESCRIPTION"])
+        return (
+            header,
+            { change in
+                let first =
+                    [Table.Cell(String(change.number)), Table.Cell(HumanText.moment(change.at), .faint)]
+                    + (hasAuthors ? [author(change)] : []) + [Table.Cell(Self.change(change), minimum: 30)]
+                guard !ofHex else { return first + [Table.Cell(before(change), columns: 200, minimum: 16)] }
+                return first + [cell(hex: change.hex), Table.Cell(subject(change), minimum: 16)]
+            }
+        )
+    }
+
+    /// Returns the cell with the machine from which a change came.
     static func author(_ change: MineChangeJSON) -> Table.Cell {
         guard let by = change.by else { return Table.Cell("here", .faint) }
         return Table.Cell(PeerDisplayName(by, change.tag).shown(.named, columns: 40), columns: 40)
@@ -208,6 +221,7 @@ enum MineHistoryText {
 
     /// Returns the subject of the first changed hex, and the number of the others.
     static func subject(_ change: MineChangeJSON) -> String {
+        if change.joined, let by = change.by { return "My Hexlist of \(PeerDisplayName(by, change.tag).shown(.named, columns: 40))" }
         let subject = HexSubject.isBlank(change.subject) ? "(no description)" : change.subject
         return change.others == 0 ? subject : "\(subject), and \(HumanText.count(change.others, "other", "others"))"
     }
