@@ -516,6 +516,22 @@ import Testing
         #expect(try await store.moveMine(hex, into: other, at: start) == newest())
     }
 
+    @Test("a move to the place where the hex is already is no change") func moveInPlace() async throws {
+        let outer = try await store.addMine(content("outer", links: 0), at: start)
+        for parent in [nil, outer] {
+            // New hexes are the first at the top level, and the last in a hex.
+            var hexes: [Int64] = []
+            for name in ["a", "b", "c"] { hexes.append(try await store.addMine(content(name, links: 1), into: parent, at: start)) }
+            if parent == nil { hexes.reverse() }
+            #expect(try await store.moveMine(hexes[0], into: parent, beside: .before(hexes[1]), at: start) == nil)
+            #expect(try await store.moveMine(hexes[1], into: nil, beside: .after(hexes[0]), at: start) == nil)
+            #expect(try await store.moveMine(hexes[0], into: parent, beside: .before(hexes[2]), at: start) == newest())
+            #expect(try await store.moveMine(hexes[0], into: parent, beside: .after(hexes[1]), at: start) == nil)
+        }
+        let last = try await store.addMine(content("d", links: 1), into: outer, at: start)
+        #expect(try await store.moveMine(last, into: outer, at: start) == nil)
+    }
+
     @Test("a subject and a value that are cut end in an ellipsis") func cut() async throws {
         let long = String(repeating: "a", count: 300)
         let hex = try await store.addMine(content(long, links: 0), at: start)

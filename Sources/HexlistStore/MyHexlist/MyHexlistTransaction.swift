@@ -228,8 +228,14 @@ struct MyHexlistTransaction {
             case .before(let hex): .before(try node(hex))
             case .after(let hex): .after(try node(hex))
             }
+        let id = try node(hex)
+        if try nodes.storage.row(id)?.container == container {
+            // It may be there already.
+            let (before, after) = try nodes.storage.neighbors(of: position, in: container)
+            if before?.node.id == id || after?.node.id == id { return }
+        }
         let key = try nodes.keys(at: position, in: container, isNewestFirst: parent == nil, using: &generator)
-        try nodes.move(node(hex), to: container, key: key[0])
+        try nodes.move(id, to: container, key: key[0])
     }
 
     /// Moves a hex to the top level, directly before the one with the next lower id. If the user has not moved any, the newest is first.

@@ -150,8 +150,9 @@ struct MineMoveCommand: AsyncParsableCommand {
 
             hexlist mine move 7 --before 12
 
-            With --before or --after, the hex is put beside that one, wherever it is. Otherwise it is put at the end of the hex, or at the \
-            top level in front of the next older one. New hexes are at the beginning of the top level.
+            With --before or --after, the hex is put beside that one, wherever it is; --top then requires that it is at the top level. With \
+            only --in, it is put at the end of that hex; with only --top, in front of the hex at the top level that has the next lower \
+            number. New hexes are at the beginning of the top level.
             """)
 
     @OptionGroup var common: CommonOptions
