@@ -18,7 +18,7 @@ public struct OwnMachineView: JSONShape, Sendable, Equatable {
     public enum State: String, Sendable, CaseIterable {
         /// There is no session with the machine.
         case away
-        /// The user has not added this machine there yet.
+        /// The user has not added this machine there yet, or has removed it there, if changes were received before.
         case waiting
         /// The two collections are being merged into one.
         case joining
@@ -38,6 +38,8 @@ public struct OwnMachineView: JSONShape, Sendable, Equatable {
         case failed
         /// The Hexlist of the machine is too old.
         case unsupported
+        /// The exchange was ended on this machine. Only the reply to the removal has this state.
+        case removed
     }
 
     public var uuid: PeerID
@@ -78,6 +80,8 @@ public struct OwnMachinePreview: JSONShape, Sendable, Equatable {
     public var own: Bool
     /// Whether the peer answered.
     public var online: Bool
+    /// Whether the peer trusts this machine; `nil` if there is no session with it.
+    public var trustedThere: Bool?
     /// Whether this machine was added on the peer; `nil` if the peer did not answer.
     public var confirmed: Bool?
     /// Whether both machines have the same collection already, because it was exchanged before; `nil` if unknown.
@@ -91,13 +95,14 @@ public struct OwnMachinePreview: JSONShape, Sendable, Equatable {
     public var problem: String?
 
     public init(
-        uuid: PeerID, tag: PeerSummary?, own: Bool, online: Bool, confirmed: Bool? = nil, same: Bool? = nil, here: CollectionSize,
-        there: CollectionSize? = nil, problem: String? = nil
+        uuid: PeerID, tag: PeerSummary?, own: Bool, online: Bool, trustedThere: Bool? = nil, confirmed: Bool? = nil, same: Bool? = nil,
+        here: CollectionSize, there: CollectionSize? = nil, problem: String? = nil
     ) {
         self.uuid = uuid
         self.tag = tag
         self.own = own
         self.online = online
+        self.trustedThere = trustedThere
         self.confirmed = confirmed
         self.same = same
         self.here = here

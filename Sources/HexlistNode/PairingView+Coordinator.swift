@@ -58,7 +58,7 @@ extension PairingView {
     private static func sentence(_ obstacle: PairingCoordinator.PendingReason) -> String {
         switch obstacle {
         case .notReached: "It cannot be reached at the moment."
-        case .notTaken: "It is not pairing yet: run `hexlist pair` there."
+        case .notTaken: "It is not pairing yet."
         case .givenUp: "It cancelled after it could know the digits; there will be new ones."
         case .lost: "The connection broke; there will be new digits."
         }

@@ -51,7 +51,7 @@ struct OwnMachineAPITests {
             #expect(try await one.client.ownMachines().isEmpty)
             let preview = try await one.client.previewOwnMachine("two")
             #expect(!preview.own && preview.online && preview.confirmed == false && preview.there == nil && preview.same == nil)
-            #expect(preview.here == CollectionSize(hexes: 1, links: 2) && preview.problem == nil)
+            #expect(preview.here == CollectionSize(hexes: 1, links: 2) && preview.problem == nil && preview.trustedThere == true)
 
             _ = try await one.client.addOwnMachine("two")
             let waiting = try await Self.machine(one, .waiting)
@@ -80,11 +80,17 @@ struct OwnMachineAPITests {
             let change = try #require(try await two.client.mineLog(from: "one", limit: 1).items.first)
             #expect(change.by == one.node.id && change.tag?.alias == "one" && change.undoable && !change.joined)
             #expect(try await one.client.mineLog(hex: later.id, limit: 9).items.first?.by == nil)
-            #expect(try await two.client.mineLog(limit: 20).items.count(where: { $0.by == nil }) == 2)
+            for own in ["here", "two", two.uuid, String(two.uuid.prefix(8))] {
+                let changes = try await two.client.mineLog(from: own, limit: 20).items
+                #expect(changes.count == 2 && changes.allSatisfy { $0.by == nil })
+            }
+            await #expect { _ = try await two.client.mineLog(from: "nobody", limit: 1) } throws: {
+                ($0 as? HexlistError)?.code == .notFound
+            }
 
             let removed = try await one.client.removeOwnMachine("two")
-            #expect(removed.uuid == two.node.id)
-            try await Self.machine(two, .waiting)
+            #expect(removed.uuid == two.node.id && removed.state.known == .removed && removed.message == nil)
+            #expect(try await Self.machine(two, .waiting).receivedAt != nil)
             await #expect { _ = try await one.client.removeOwnMachine("two") } throws: { ($0 as? HexlistError)?.code == .notFound }
             _ = try await two.client.addMine(Self.hex("Apart", ["6"]), into: nil)
             #expect(try await Self.titles(one) == ["Later 1", "Reading 3", "Two 1"])
@@ -96,6 +102,27 @@ struct OwnMachineAPITests {
             await #expect { _ = try await two.client.previewOwnMachine("one") } throws: {
                 ($0 as? HexlistError)?.code == .badRequest && ($0 as? HexlistError)?.message.contains("is not trusted") ?? false
             }
+        }
+    }
+
+    @Test("a machine that is no longer trusted by the other one learns the reason") func untrusted() async throws {
+        try await TestDaemon.with("one", "two") { daemons in
+            let (one, two) = (daemons[0], daemons[1])
+            try await Self.trusting(one, two)
+            _ = try await one.client.addOwnMachine("two")
+            _ = try await two.client.addOwnMachine("one")
+            try await Self.machine(one, .inSync)
+            _ = try await two.client.untrust("one")
+            var failed: OwnMachineView?
+            try await one.client.watchOwnMachines { machines in
+                failed = machines.first { $0.message?.contains("does not trust this machine") ?? false }
+                return failed == nil
+            }
+            #expect(
+                [.failed, .away].contains(failed?.state.known)
+                    && failed?.message?.contains("hexlist own add \(one.uuid.prefix(8))") ?? false)
+            let preview = try await one.client.previewOwnMachine("two")
+            #expect(preview.trustedThere == false && preview.own && preview.confirmed == nil)
         }
     }
 

@@ -79,10 +79,11 @@ struct Doctor: Sendable {
             let name = machine.label.text(.named)
             switch machine.state.known {
             case .inSync: result.parts.append("in sync with \(name).")
-            case .away: result.parts.append("\(name) is away.")
+            case .away: result.parts.append(machine.message ?? "\(name) is away.")
             case .joining, .exchanging: result.parts.append("changes are being exchanged with \(name).")
             case .waiting:
-                result.parts.append("\(name) has not added this machine.")
+                result.parts.append(
+                    machine.receivedAt == nil ? "\(name) has not added this machine." : "this machine was removed on \(name).")
                 result.advice.append("Run `hexlist own add` for this machine on \(name).")
             case .clock:
                 result.parts.append(machine.message ?? "the clock of \(name) differs.")
@@ -93,7 +94,7 @@ struct Doctor: Sendable {
             case .unsupported:
                 result.parts.append(machine.message ?? "the Hexlist of \(name) is too old.")
                 result.advice.append("Install a newer Hexlist on \(name).")
-            case .full, .disk, .failed, nil: result.parts.append(machine.message ?? "\(name): \(machine.state).")
+            case .full, .disk, .failed, .removed, nil: result.parts.append(machine.message ?? "\(name): \(machine.state).")
             }
         }
         let isBad = machines.contains { [.clock, .differs, .full, .disk].contains($0.state.known) }

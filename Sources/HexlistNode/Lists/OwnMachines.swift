@@ -1,5 +1,6 @@
 public import HexlistAPI
 import HexlistEventLoop
+import HexlistJSON
 import HexlistLists
 public import HexlistModel
 import HexlistStore
@@ -26,7 +27,10 @@ public struct OwnMachines: Sendable {
             preview.problem = OwnMachineText.unsupported(view)
             return preview
         }
-        guard let overview = try await overview(of: peer) else { return preview }
+        let overview = try await overview(of: peer)
+        // The request may have opened a session.
+        preview.trustedThere = await node.perform { $0.isTrusted(by: peer) }
+        guard let overview else { return preview }
         preview.online = true
         preview.confirmed = overview.isOwnMachine
         if let ahead = overview.clockDifference(at: node.clocks.milliseconds) {
@@ -66,15 +70,17 @@ public struct OwnMachines: Sendable {
     }
 
     /// Ends the exchange with an own machine. It stays trusted, and both machines keep their copies.
-    /// - Returns: the machine as it was before.
+    /// - Returns: the machine as it was before, in the state `removed`.
     /// - Throws: `HexlistError` `notFound` if the peer is no own machine.
     public func remove(_ peer: PeerID) async throws -> OwnMachineView {
-        let before = try await view(of: peer)
+        var removed = try await view(of: peer)
         guard try await node.store.removeOwnMachine(peer) else { throw await noOwnMachine(peer) }
         node.logger.notice("own machine removed", metadata: ["peer.id": "\(peer)"])
         await node.perform { await $0.registry.reload($0) }
         node.notifyWatchers()
-        return before
+        removed.state = ForwardCompatibleEnum(.removed)
+        removed.message = nil
+        return removed
     }
 
     private func view(of peer: PeerID) async throws -> OwnMachineView {
@@ -92,6 +98,22 @@ public struct OwnMachines: Sendable {
 enum OwnMachineText {
     static func unsupported(_ peer: PeerView) -> String {
         "The Hexlist of \(peer.label.text(.named))\(peer.version.map { " (\($0))" } ?? "") is too old to keep one My Hexlist with it."
+    }
+
+    /// - Parameters:
+    ///   - peer: the machine.
+    ///   - id: this machine.
+    static func notTrusted(_ name: String, _ peer: PeerID, _ id: PeerID) -> String {
+        "\(name) does not trust this machine any more. To pair and add both again, \(commands(peer, id))"
+    }
+
+    /// The reason for which nothing is exchanged with a machine that is online without a session.
+    static func noSession(_ name: String, _ peer: PeerID, _ id: PeerID) -> String {
+        "\(name) is online, but there is no session with it. If it does not trust this machine any more, \(commands(peer, id))"
+    }
+
+    private static func commands(_ peer: PeerID, _ id: PeerID) -> String {
+        "run `hexlist own add \(peer.shortID)` here and `hexlist own add \(id.shortID)` there."
     }
 
     /// - Parameter milliseconds: by how much the clock of the machine is ahead of this machine's; negative if it is behind.
@@ -133,6 +155,12 @@ extension Node {
         return hello.exchangesLists ? .present : .missing
     }
 
+    /// Whether a peer trusts this machine, which the frame limit of its Hello shows; `nil` without a session. A peer that ends its trust ends
+    /// the session, so the limit is that of the current trust.
+    fileprivate func isTrusted(by peer: PeerID) -> Bool? {
+        links[peer]?.sending?.machine.peerHello.map { $0.maxFrameBytes >= ProtocolLimits.trustedFrameBytes }
+    }
+
     fileprivate func trusted(_ peer: PeerID) throws -> PeerView {
         let view = try peerList.required(peer)
         guard view.knownKind == .hexlist, view.trust == .trusted else {
@@ -155,7 +183,7 @@ extension Node {
 
     private func listState(of machine: OwnMachine, _ peer: PeerView?, _ name: String) -> (OwnMachineView.State, message: String?) {
         switch listSupport(of: machine.peer) {
-        case .unknown: return (.away, nil)
+        case .unknown: return (.away, peer?.state == .verified ? OwnMachineText.noSession(name, machine.peer, id) : nil)
         case .missing: return (.unsupported, peer.map(OwnMachineText.unsupported))
         case .present: break
         }
@@ -166,10 +194,12 @@ extension Node {
         case .unconfirmed: return (.waiting, nil)
         case .awaitingJoin: return (.joining, nil)
         case .clocksDiffer(let milliseconds): return (.clock, OwnMachineText.clock(name, milliseconds: milliseconds))
-        case .differs: return (.differs, "The collections differ although all changes were exchanged.")
+        case .differs: return (.differs, "My Hexlist of \(name) differs although all changes were exchanged.")
         case .failed(.versionAhead): return (.clock, OwnMachineText.failure(.versionAhead, name))
         case .failed(.full): return (.full, OwnMachineText.failure(.full, name))
         case .failed(.diskFull): return (.disk, OwnMachineText.failure(.diskFull, name))
+        case .failed(.unreachable) where isTrusted(by: machine.peer) == false:
+            return (.failed, OwnMachineText.notTrusted(name, machine.peer, id))
         case .failed(let failure): return (.failed, OwnMachineText.failure(failure, name))
         }
     }
