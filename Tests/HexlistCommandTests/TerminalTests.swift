@@ -130,7 +130,8 @@ struct TerminalTests {
         arguments: [
             ("a b c", 3, ["a b", "c"]), ("", 5, [""]), ("abcdef", 4, ["abcd", "ef"]), ("a bcdefg h", 4, ["a", "bcde", "fg h"]),
             ("日本語 x", 4, ["日本", "語 x"]), ("  a b", 9, ["  a b"]), ("    a bc  d", 7, ["   a bc", "d"]), ("a  b", 9, ["a  b"]),
-            (" ", 5, [""]),
+            (" ", 5, [""]), ("run `a b` or `c d` now", 9, ["run `a b`", "or `c d`", "now"]), ("(`a b`), `c` d", 8, ["(`a b`),", "`c` d"]),
+            ("run `abc def ghi` x", 9, ["run `abc", "def ghi`", "x"]), ("a` b c d", 4, ["a` b", "c d"]),
         ])
     func words(text: String, columns: Int, lines: [String]) { #expect(TextWidth.lines(text, columns: columns) == lines) }
 

@@ -21,7 +21,27 @@ enum TextWidth {
         return text
     }
 
-    /// Wraps a text at spaces. Breaks words that are longer than a line.
+    /// Splits a text at spaces, except at those in a command in backquotes that fits into a line.
+    private static func words(_ text: String, columns: Int) -> [String] {
+        var words: [String] = []
+        var command: [String] = []  // the words since a backquote
+        for word in text.split(separator: " ", omittingEmptySubsequences: false).map(String.init) {
+            let isMarked = word.utf8.count { $0 == UInt8(ascii: "`") } % 2 == 1
+            guard isMarked || !command.isEmpty else {
+                words.append(word)
+                continue
+            }
+            let isEnd = isMarked && !command.isEmpty
+            command.append(word)
+            guard isEnd else { continue }
+            let joined = command.joined(separator: " ")
+            words += of(joined) <= columns ? [joined] : command
+            command = []
+        }
+        return words + command
+    }
+
+    /// Wraps a text at spaces, if possible not inside a command in backquotes. Breaks words that are longer than a line.
     /// - Parameters:
     ///   - columns: maximum columns of a line, 2 or more.
     ///   - first: maximum columns of the first line; `nil` for the same as `columns`.
@@ -34,10 +54,10 @@ enum TextWidth {
             (line, used) = ("", 0)
         }
         var gap = 0
-        for (number, word) in text.split(separator: " ", omittingEmptySubsequences: false).enumerated() {
+        for (number, word) in words(text, columns: columns).enumerated() {
             if number > 0 { gap += 1 }
             guard !word.isEmpty else { continue }
-            let width = of(String(word))
+            let width = of(word)
             if used > 0, used + gap + width > room() { end() }
             // Spaces are kept as indentation and between words, except at the beginning of a continuation line.
             if used > 0 || lines.isEmpty {
