@@ -1,5 +1,6 @@
 import ArgumentParser
 import HexlistAPI
+import HexlistClient
 import HexlistModel
 
 /// The output of `hexlist` without a command: news, and commands to try next.
@@ -17,7 +18,10 @@ struct Overview: Equatable {
     /// - Parameters:
     ///   - peers: all peers, including offline ones.
     ///   - fetches: whether any download runs or waits.
-    init(_ status: StatusJSON, _ pairings: PairingOverview, _ peers: [PeerView], fetches: Bool = false) {
+    ///   - deletions: recent events about links that other machines of the user deleted.
+    init(
+        _ status: StatusJSON, _ pairings: PairingOverview, _ peers: [PeerView], fetches: Bool = false, deletions: [EventJSON] = []
+    ) {
         let here = peers.filter { $0.state == .verified && $0.trust != .blocked }
         let trusted = here.filter { $0.trust == .trusted }
         let strangers = here.filter { $0.trust == .stranger }
@@ -43,6 +47,11 @@ struct Overview: Equatable {
         if waiting > 0 { add("\(waiting) waiting to be sent", "hexlist outbox") }
         if failed > 0 { add("\(failed) not delivered", "hexlist outbox") }
         if fetches { add("files being downloaded", "hexlist transfers") }
+        for event in deletions {
+            let name = event.peer.map { PeerDisplayName($0, event.tag).shown(.named) } ?? "another machine"
+            let deletion = LargeDeletion(event)
+            add(deletion.summary(name), deletion.command)
+        }
         let hasNoDiscovery = [.unavailable, .degraded].contains(status.avahi.state.known)
         if hasNoDiscovery || status.identity?.message != nil || status.storeFault != nil || status.configurationFault != nil
             || !status.hookFaults.isEmpty || !status.routeProblems.isEmpty
@@ -61,6 +70,29 @@ struct Overview: Equatable {
             next.append(Line(text: "find out why", command: "hexlist doctor"))
         }
         next.append(Line(text: "see all commands", command: "hexlist --help"))
+    }
+
+    /// Time for which a deletion of many links by another machine is news, unless it was undone before.
+    private static let deletionDays = 3
+
+    /// Returns the recent events about links that other machines of the user deleted, of which all changes can still be undone.
+    static func deletions(_ client: HexlistClient) async throws -> [EventJSON] {
+        let since = Timestamp(milliseconds: Timestamp.now.milliseconds - Int64(deletionDays) * 86_400_000)
+        var events: [EventJSON] = []
+        do {
+            _ = try await client.events(.last(10), types: ["list.deleted"], limit: 10) {
+                if $0.at.milliseconds >= since.milliseconds { events.append($0) }
+            }
+        } catch let error as HexlistError where error.code == .badRequest {
+            return []  // a daemon of an earlier version does not have this type
+        }
+        guard !events.isEmpty else { return [] }
+        let log = try await client.mineLog(since: since, limit: LocalAPI.pageLimit)
+        let undoable = Set(log.items.lazy.filter(\.undoable).map(\.number))
+        return events.filter { event in
+            let changes = LargeDeletion(event).changes
+            return !changes.isEmpty && undoable.isSuperset(of: changes)
+        }
     }
 
     private mutating func add(_ text: String, _ command: String) { new.append(Line(text: text, command: command)) }
@@ -92,7 +124,7 @@ extension Hexlist {
                 let transfers = try await client.transfers([.waiting, .running, .paused], limit: 1)
                 return Overview(
                     try await client.status(), try await client.pairings(), try await client.peers(all: true),
-                    fetches: !transfers.items.isEmpty)
+                    fetches: !transfers.items.isEmpty, deletions: try await Overview.deletions(client))
             }
             try overview.print(Output(json: false))
         } catch let error as HexlistError {

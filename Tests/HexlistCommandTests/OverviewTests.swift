@@ -64,6 +64,15 @@ struct NewsTests {
             ])
     }
 
+    @Test("links that another machine deleted are news, with the command that restores them") func deletions() throws {
+        let data = try JSONValue(parsing: Array(#"{"changes":"951 952","links":"812","of":"3000"}"#.utf8))
+        let deletion = EventJSON(
+            number: 1, at: Timestamp(milliseconds: 0), type: "list.deleted", peer: Self.other,
+            tag: PeerSummary(name: "lap", alias: "laptop2", trust: .trusted), data: data)
+        let news = Overview(Self.status(), PairingOverview(items: []), [], deletions: [deletion])
+        #expect(news.new == [.init(text: "laptop2 deleted 812 of 3 000 links", command: "hexlist mine undo 951 952")])
+    }
+
     @Test("a trusted peer with a conflicting identity is listed; held hexes count as strangers' unless a policy holds them")
     func conflict() {
         var twice = Self.peer("Bob", alias: "Bob", .trusted, .ghost)

@@ -75,10 +75,9 @@ struct NotificationText: Equatable {
             summary = "Your invitations ended"
             body = "Somebody on this network tried too many keys. To invite again: `hexlist invite`"
         case "list.deleted":
-            let (links, all) = (event.number("links") ?? 0, event.number("of") ?? 0)
-            summary = "\(name) deleted \(HumanText.grouped(Int(clamping: links))) of \(HumanText.grouped(Int(clamping: all))) links"
-            let changes = event.text("changes")?.split(separator: " ").compactMap { Int64($0) } ?? []
-            body = "To restore them: `hexlist mine undo \(changes.map(String.init).joined(separator: " "))`"
+            let deletion = LargeDeletion(event)
+            summary = deletion.summary(name)
+            body = "To restore them: `\(deletion.command)`"
         case "list.stuck":
             summary = "My Hexlist is not in sync with \(name)"
             body = "For the reason: `hexlist own`"
@@ -107,6 +106,26 @@ struct NotificationText: Equatable {
         }
         return line
     }
+}
+
+/// The event that another machine of the user deleted many links at once.
+struct LargeDeletion: Equatable {
+    var links: Int
+    /// The number of links before the deletion.
+    var linksBefore: Int
+    /// The numbers of the changes to undo.
+    var changes: [Int64]
+
+    init(_ event: EventJSON) {
+        links = Int(clamping: event.number("links") ?? 0)
+        linksBefore = Int(clamping: event.number("of") ?? 0)
+        changes = event.text("changes")?.split(separator: " ").compactMap { Int64($0) } ?? []
+    }
+
+    func summary(_ name: String) -> String { "\(name) deleted \(HumanText.grouped(links)) of \(HumanText.grouped(linksBefore)) links" }
+
+    /// The command that restores the links.
+    var command: String { "hexlist mine undo \(changes.map(String.init).joined(separator: " "))" }
 }
 
 extension EventJSON {
