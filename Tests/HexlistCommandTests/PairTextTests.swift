@@ -23,6 +23,13 @@ struct PairTextTests {
             message: "You said no.", triesLeft: triesLeft)
     }
 
+    @Test("the command for the other machine is named, unless the caller has printed another one") func asking() {
+        #expect(
+            PairText.asking(Self.ended(nil), namesCommand: true)
+                == "Asking cyd 1A2B3C4D (stranger) for two minutes. On cyd 1A2B3C4D, run `hexlist pair`.")
+        #expect(PairText.asking(Self.ended(nil), namesCommand: false) == "Asking cyd 1A2B3C4D (stranger) for two minutes.")
+    }
+
     @Test("the attempt limit is announced in advance")
     func limit() {
         #expect(PairText.ended(Self.ended(2)) == "Not paired with cyd 1A2B3C4D (stranger): You said no.")

@@ -63,7 +63,7 @@ struct IDRotateCommand: AsyncParsableCommand {
         discussion: """
             Inbox, My Hexlist, outbox, aliases and your trust in others stay. To others this machine becomes a stranger: they have to \
             trust it again. Undelivered hexes are sent under the new identity. Keys given with `send --key` start afresh, so running \
-            such a command again sends again. On your own machines, run `hexlist own add` for this machine again.
+            such a command again sends again. If you have several machines, it prints the commands after which My Hexlist is exchanged again.
             """)
 
     @OptionGroup var common: CommonOptions
@@ -83,11 +83,13 @@ struct IDRotateCommand: AsyncParsableCommand {
             StandardError.note("Peers that trust \(before.uuid) will no longer recognise this machine. This cannot be undone.")
             try Terminal.confirm("Give this machine a new identity? [y/N]")
         }
-        let (status, hasOwn) = try await common.withClient { client in
-            (try await client.rotateIdentity(), !((try? await client.ownMachines()) ?? []).isEmpty)
+        let status = try await common.withClient { client in
+            let status = try await client.rotateIdentity()
+            try show(status, output)
+            let own = output.json ? [] : try await client.ownMachinesIfAny()
+            if !own.isEmpty { OwnText.show(OwnText.identityChanged(own, OwnAddLines(status))) }
+            return status
         }
-        try show(status, output)
-        if hasOwn, !output.json { StandardError.note(OwnText.identityChanged) }
         if !output.json, let count = status.formerEnvelopes { StandardError.note(Self.note(of: count)) }
     }
 

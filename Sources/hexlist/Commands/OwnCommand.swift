@@ -49,7 +49,7 @@ struct OwnAddCommand: AsyncParsableCommand {
             at the same place become one, with the tags of both and the later title, color and note; everything else is added. Before that, each machine writes its hexes to a file \
             `before-join-….ndjson` beside the store.
 
-            On a terminal it waits for the other machine; Ctrl-C ends only the waiting. Exit codes: 0 added, and merged if it waited; 1 the \
+            On a terminal it waits for the other machine; Ctrl-C ends only the waiting. Delete the file when you do not need it any more. Exit codes: 0 added, and merged if it waited; 1 the \
             other machine did not answer in time, or nothing can be exchanged with it.
             """)
 
@@ -64,35 +64,65 @@ struct OwnAddCommand: AsyncParsableCommand {
     )
     var wait: Seconds?
 
-    @Argument(help: ArgumentHelp("An alias, a UUID or the beginning of one.", valueName: "peer"), completion: .peers)
+    @Argument(
+        help: ArgumentHelp("An alias, a UUID or the beginning of one, or the name of a stranger.", valueName: "peer"),
+        completion: .otherPeers)
     var peer: String
 
     func run() async throws {
         let output = common.output
+        let begun = Timestamp.now
         let isInteractive = isatty(STDIN_FILENO) == 1
         try await common.withClient { client in
-            var peer = try await client.peer(self.peer)
+            let peer = try await named(client, asks: isInteractive && !yes && !output.json)
             guard let id = peer.uuid else { throw HexlistError(.badRequest, "\(peer.label.shown()) has no UUID.") }
-            let own = try await client.status()
-            let command = OwnText.command(own.name)
-            if peer.trust != .trusted {
-                let name = peer.label.shown(.named)
-                guard isInteractive, !output.json else { throw OwnText.notTrusted(name, id) }
-                StandardError.wrapped("\(name) is not trusted yet. Run `\(command)` there too; both screens will then show six digits.")
-                try await PairingDialog(client: client, output: output, isInteractive: true, command: command, asksOwner: false)
-                    .ask(id.description)
-                peer = try await client.peer(id.description)
+            let there = OwnAddLines(try await client.status())
+            var known = peer.trust == .trusted ? try await client.previewOwnMachine(id.description) : nil
+            let isPaired = known.map { $0.trustedThere == false } ?? true
+            if isPaired {
+                try await pair(peer, id, client, there, isInteractive: isInteractive)
+                known = nil
             }
-            let preview = try await client.previewOwnMachine(id.description)
+            let preview = if let known { known } else { try await client.previewOwnMachine(id.description) }
             if !preview.own {
-                let confirmation = OwnText.adding(preview, command: command)
+                let confirmation = OwnText.adding(preview, isPaired: isPaired)
                 if !yes, isInteractive { for line in OwnText.lines(preview) { StandardError.wrapped(line) } }
                 if !yes { try confirmation.ask() }
                 _ = try await client.addOwnMachine(id.description)
             }
             let waiting = wait.map { $0.value > 0 ? $0.value : nil } ?? (isInteractive ? .infinity : nil)
-            try await OwnMachineDialog(client: client, output: output, machine: id, command: command).follow(waiting: waiting)
+            try await OwnMachineDialog(client: client, output: output, machine: id, there: there, begun: begun, isPaired: isPaired).follow(
+                waiting: waiting)
         }
+    }
+
+    /// Returns the peer that the user named. If it is away, and another machine with its name is online, that may be the same machine with a
+    /// new identity.
+    /// - Parameter asks: whether the user chooses between both. Otherwise the command for the other one is printed.
+    private func named(_ client: HexlistClient, asks: Bool) async throws -> PeerView {
+        let peer = try await client.peer(self.peer)
+        guard peer.state == .away, let other = ReinstalledPeerFinder.of(peer, among: try await client.peers(all: true)),
+            other.trust != .blocked, other.kind?.known != .localsend, let id = other.uuid
+        else { return peer }
+        StandardError.wrapped(OwnText.replaced(peer, by: other))
+        guard asks else {
+            OwnText.show([.text("If so, run:"), .literal("  hexlist own add \(id.shortID)")])
+            return peer
+        }
+        return Terminal.ask("Is it the same machine, with a new identity? [y/N]") ? other : peer
+    }
+
+    /// Pairs with a peer that one of both machines does not trust.
+    /// - Throws: `HexlistError` if nobody can compare the digits; `SilentExit` if the machines were not paired.
+    private func pair(_ peer: PeerView, _ id: PeerID, _ client: HexlistClient, _ there: OwnAddLines, isInteractive: Bool) async throws {
+        let isTrusted = peer.trust == .trusted
+        let name = peer.label.shown(.named)
+        guard isInteractive, !common.json else {
+            throw OwnText.notPaired(name, id, isTrustedHere: isTrusted, isInteractive: isInteractive)
+        }
+        OwnText.show(OwnText.pairing(name, there, isTrustedHere: isTrusted))
+        try await PairingDialog(client: client, output: common.output, isInteractive: true, asksOwner: false)
+            .ask(id.description)
     }
 }
 
@@ -101,7 +131,8 @@ struct OwnRemoveCommand: AsyncParsableCommand {
         commandName: "remove", abstract: "Stop keeping one My Hexlist with a machine.",
         discussion: """
             Both machines keep their copies, and still trust each other. If a machine was lost or stolen, remove it on each of your other \
-            machines; it keeps the copy it had. To stop trusting it as well: `hexlist peer untrust`.
+            machines; it keeps the copy it had. The other machine still lists this one, until you run the command there too. To stop trusting \
+            it as well: `hexlist peer untrust`.
             """)
 
     @OptionGroup var common: CommonOptions
@@ -125,155 +156,5 @@ struct OwnRemoveCommand: AsyncParsableCommand {
             try output.flush()
             if !output.json { UndoHint.note(["own", "add", removed.uuid.shortID]) }
         }
-    }
-}
-
-/// Texts about the user's other machines.
-enum OwnText {
-    /// Returns the command to run on the other machine.
-    /// - Parameter name: the name of this machine.
-    static func command(_ name: String) -> String { "hexlist own add \(ShellText.quoted(TerminalText.clean(name, columns: 40)))" }
-
-    static func notTrusted(_ name: String, _ peer: PeerID) -> HexlistError {
-        HexlistError(
-            .badRequest, "\(name) is not trusted, and there is no terminal to compare six digits.",
-            hint: "First pair: `hexlist pair \(peer.shortID)` here, and `hexlist pair` there.")
-    }
-
-    static func noOwnMachine(_ name: String) -> HexlistError {
-        HexlistError(.notFound, "\(name) is not one of your own machines.", hint: "To list them: `hexlist own`.")
-    }
-
-    /// Returns the lines that describe what will happen, before the user is asked.
-    static func lines(_ preview: OwnMachinePreview) -> [String] {
-        let name = preview.label.shown(.named)
-        var lines = ["Only add a machine of your own: \(name) gets all of My Hexlist, and its changes appear here."]
-        if preview.same ?? false {
-            lines.append("Both have had one My Hexlist before. The changes since then are exchanged.")
-        } else {
-            let there = preview.there.map(size) ?? "not known before this machine is added there"
-            lines += ["  this machine: \(size(preview.here))", "  \(name): \(there)"]
-            lines.append(
-                """
-                Hexes and links that both have at the same place become one, with the tags of both; of other values, the later one stays. \
-                Everything else is added.
-                """)
-        }
-        if let problem = preview.problem { lines.append(TerminalText.clean(problem, columns: 400)) }
-        return lines
-    }
-
-    /// Returns the question before a machine is added.
-    /// - Parameter command: the command to run on the other machine.
-    static func adding(_ preview: OwnMachinePreview, command: String) -> Confirmation {
-        let name = preview.label.shown(.named)
-        let question =
-            preview.confirmed ?? false
-            ? (preview.same ?? false ? "Exchange My Hexlist with \(name) again?" : "Merge them now?")
-            : "Add \(name)? They are merged once you have run `\(command)` there."
-        return Confirmation(
-            deed: "merges My Hexlist with that of \(name)", question: question,
-            line: "hexlist own add \(preview.uuid.shortID) --yes")
-    }
-
-    /// - Parameter word: the peer as the user typed it.
-    static func removing(_ name: String, word: String) -> Confirmation {
-        Confirmation(
-            deed: "stops the exchange of My Hexlist with \(name)",
-            question: "Stop exchanging My Hexlist with \(name)? Both machines keep their copies.",
-            line: "hexlist own remove \(ShellText.quoted(TerminalText.clean(word, columns: 60))) --yes")
-    }
-
-    static func removed(_ machine: OwnMachineView) -> String {
-        let waiting = machine.behind > 0 ? " It did not receive the last \(changes(machine.behind)) of this machine." : ""
-        return "\(machine.label.shown(.named)) is no longer one of your own machines. Both keep their copies.\(waiting)"
-    }
-
-    /// The sentence printed when an own machine is not trusted any more.
-    static let ended = "My Hexlist is no longer exchanged with it; both keep their copies."
-
-    /// The note printed after a change of this machine's identity, if there are own machines.
-    static let identityChanged =
-        "Your other machines exchange My Hexlist with this one again once they trust it again and you have run `hexlist own add` there."
-
-    /// Returns the size of a collection: `212 hexes, 4 880 links`.
-    static func size(_ size: CollectionSize) -> String {
-        "\(count(size.hexes, "hex", "hexes")), \(count(size.links, "link", "links"))"
-    }
-
-    private static func changes(_ number: Int) -> String { count(number, "change", "changes") }
-
-    private static func count(_ number: Int, _ one: String, _ more: String) -> String {
-        "\(HumanText.grouped(number)) \(number == 1 ? one : more)"
-    }
-
-    /// Returns the sentences about a machine with which all changes are exchanged.
-    /// - Parameter backup: the file with the hexes of this machine before the merge; `nil` if nothing was merged just now.
-    static func merged(_ name: String, _ size: CollectionSize, backup: String?) -> [String] {
-        let text = "\(name) and this machine have one My Hexlist now: \(Self.size(size))."
-        return [text] + (backup.map { ["Your hexes before the merge: \(TerminalText.clean($0))"] } ?? [])
-    }
-
-    /// Returns the state of a machine in one or two words.
-    static func state(_ machine: OwnMachineView) -> String {
-        switch machine.state.known {
-        case .away: "away"
-        case .waiting: "not added there"
-        case .joining: "merging"
-        case .exchanging: "exchanging"
-        case .inSync: "in sync"
-        case .clock: "clocks differ"
-        case .differs: "differs"
-        case .full: "full"
-        case .disk: "disk full"
-        case .failed: "failed"
-        case .unsupported: "too old"
-        case nil: machine.state.text
-        }
-    }
-
-    /// Returns the reason for the state; `nil` if there is nothing to add.
-    static func why(_ machine: OwnMachineView) -> String? {
-        if let message = machine.message { return message }
-        switch machine.state.known {
-        case .waiting: return "`hexlist own add` was not run there yet"
-        case .away: return machine.lastSeen.map { "last seen \(HumanText.moment($0))" }
-        default: return nil
-        }
-    }
-
-    static func isProblem(_ machine: OwnMachineView) -> Bool {
-        switch machine.state.known {
-        case .clock, .differs, .full, .disk, .failed, .unsupported: true
-        case .away, .waiting, .joining, .exchanging, .inSync, nil: false
-        }
-    }
-
-    static func cells(_ machine: OwnMachineView) -> [Table.Cell] {
-        let style: Terminal.Style =
-            switch machine.state.known {
-            case .inSync: .good
-            case .away: .faint
-            default: isProblem(machine) ? .failure : .plain
-            }
-        return [
-            Table.Cell(machine.label.head, .strong, columns: 32, minimum: 12), Table.Cell(machine.uuid.shortID),
-            Table.Cell(state(machine), style), Table.Cell(machine.receivedAt.map { HumanText.moment($0) } ?? "–", .faint),
-            Table.Cell(count: machine.behind, none: "–"), Table.Cell(why(machine) ?? "", columns: 400),
-        ]
-    }
-
-    /// Returns the line of `hexlist status` about all machines: `in sync with laptop2; desk away, last seen 3 h ago, 12 changes to send`.
-    static func summary(_ machines: [OwnMachineView]) -> String {
-        func name(_ machine: OwnMachineView) -> String { machine.label.shown(.named, columns: 44) }
-        let synced = machines.filter { $0.state.known == .inSync }.map(name)
-        let others = machines.filter { $0.state.known != .inSync }.map { machine in
-            if machine.state.known == .waiting { return "\(name(machine)) waits for `hexlist own add` there" }
-            let state = isProblem(machine) ? nil : Self.state(machine)
-            let waiting = machine.behind > 0 ? "\(changes(machine.behind)) to send" : nil
-            let parts = ([state, why(machine)] + (machine.state.known == .away ? [waiting] : [])).compactMap(\.self)
-            return "\(name(machine)) \(parts.joined(separator: ", "))"
-        }
-        return ((synced.isEmpty ? [] : ["in sync with \(synced.joined(separator: ", "))"]) + others).joined(separator: "; ")
     }
 }

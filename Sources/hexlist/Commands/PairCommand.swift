@@ -105,18 +105,21 @@ enum PairText {
     /// Returns the label of the peer, cleaned, with its trust and its short UUID. The users can compare the UUID by reading it aloud.
     static func name(_ pairing: PairingView) -> String { pairing.label.shown(.full, columns: 64) }
 
-    /// Returns the question whether the digits are the same, cleaned, on several lines.
-    static func question(_ pairing: PairingView, digits: String, _ terminal: Terminal) -> String {
-        let trusted = pairing.trust == .trusted ? " You already trust it." : ""
-        return """
-
-            \(name(pairing)) \(pairing.isOwn ? "answered." : "wants to pair.")\(trusted)
-
-                \(terminal.styled(digits, .strong))
-
-            Compare the six digits on both screens. Answer yes on both machines only if they match.
-            """
+    /// Returns the line that is shown first after a request was sent.
+    /// - Parameter namesCommand: whether to name the command to run on the other machine.
+    static func asking(_ pairing: PairingView, namesCommand: Bool) -> String {
+        let command = namesCommand ? " On \(pairing.label.shown(.named, columns: 64)), run `hexlist pair`." : ""
+        return "Asking \(name(pairing)) for two minutes.\(command)"
     }
+
+    /// Returns the line before the digits.
+    static func heading(_ pairing: PairingView) -> String {
+        let trusted = pairing.trust == .trusted ? " You already trust it." : ""
+        return "\(name(pairing)) \(pairing.isOwn ? "answered." : "wants to pair.")\(trusted)"
+    }
+
+    /// The line after the digits.
+    static let comparison = "Compare the six digits on both screens. Answer yes on both machines only if they match."
 
     /// Returns the question whether the peer is the same machine as an earlier one, reinstalled.
     static func takeoverQuestion(_ old: PeerView, waiting: Int) -> String {

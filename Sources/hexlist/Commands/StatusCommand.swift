@@ -27,8 +27,7 @@ struct StatusCommand: AsyncParsableCommand {
             // Only the table shows these peers and machines. JSON output must stay as in earlier releases.
             guard !output.json else { return (status, [PeerView](), [OwnMachineView]()) }
             let conflicts = status.ghosts > 0 ? try await client.peers(all: true).filter(\.isTwice) : []
-            // A daemon of an earlier version has no own machines.
-            return (status, conflicts, (try? await client.ownMachines()) ?? [])
+            return (status, conflicts, try await client.ownMachinesIfAny())
         }
         if output.json {
             try output.object(status)

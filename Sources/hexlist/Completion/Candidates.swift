@@ -133,6 +133,11 @@ extension CompletionKind {
         try await client.peers(all: true).filter(\.own).compactMap { Candidate($0) }
     }
 
+    /// Completes peers that are no own machines.
+    static let otherPeers = completion { client, _, _ in
+        try await client.peers(all: true).filter { !$0.own }.compactMap { Candidate($0) }
+    }
+
     private static func peers(_ client: HexlistClient) async throws -> [Candidate] {
         try await client.peers(all: true).compactMap { Candidate($0) }
     }

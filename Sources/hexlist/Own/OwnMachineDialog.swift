@@ -13,11 +13,22 @@ struct OwnMachineDialog {
         case failed(any Error)
     }
 
+    /// The end of the waiting.
+    private enum End {
+        /// The machine has the same My Hexlist, or a problem that is not solved by waiting.
+        case reached(OwnMachineView)
+        case stopped(OwnMachineView)
+    }
+
     let client: HexlistClient
     let output: Output
     let machine: PeerID
-    /// The command to run on the other machine.
-    let command: String
+    /// The commands to run on the other machine.
+    let there: OwnAddLines
+    /// The time at which the command began. Only a later merge is reported.
+    let begun: Timestamp
+    /// Whether the machines were paired just now, so that the last attempt of the daemon, if it failed, was before that.
+    let isPaired: Bool
 
     /// Prints the state of the machine, and waits until it has the same My Hexlist.
     /// - Parameter seconds: maximum time to wait; `nil` does not wait.
@@ -47,13 +58,22 @@ struct OwnMachineDialog {
             defer { group.cancelAll() }
             return try await handle(events)
         }
-        try await report(end)
-        if end.state.known != .inSync { throw SilentExit(status: .failed) }
+        switch end {
+        case .reached(let view):
+            try await report(view)
+            if view.state.known != .inSync { throw SilentExit(status: .failed) }
+        case .stopped(let view):
+            OwnText.show(OwnText.stopped(view, there))
+            if output.json {
+                try output.object(view)
+                try output.flush()
+            }
+            throw SilentExit(status: .failed)
+        }
     }
 
     /// Prints notes about each new state.
-    /// - Returns: the machine in the state in which the waiting ends.
-    private func handle(_ events: AsyncStream<Event>) async throws -> OwnMachineView {
+    private func handle(_ events: AsyncStream<Event>) async throws -> End {
         var last: OwnMachineView?
         for await event in events {
             switch event {
@@ -61,35 +81,22 @@ struct OwnMachineDialog {
             case .machines(let machines):
                 let view = try found(in: machines)
                 defer { last = view }
-                if isEnd(view) { return view }
-                guard view.state != last?.state else { continue }
-                for line in notes(view) { StandardError.wrapped(line) }
+                if isEnd(view) { return .reached(view) }
+                guard view.state != last?.state || view.message != last?.message else { continue }
+                if isPaired, last == nil, view.state.known == .failed { continue }
+                OwnText.show(OwnText.waiting(view, there))
             case .stop, .timeIsOver:
                 let view = if let last { last } else { try await current() }
-                StandardError.wrapped(
-                    "\(name(view)) stays added; the merge goes on as soon as it can. To see the state: `hexlist own`. To undo: "
-                        + "`hexlist own remove \(machine.shortID)`.")
-                return view
+                return .stopped(view)
             }
         }
-        return try await current()
+        return .stopped(try await current())
     }
 
     private func isEnd(_ view: OwnMachineView) -> Bool {
         switch view.state.known {
         case .inSync, .clock, .differs, .full, .disk, .unsupported: true
-        case .away, .waiting, .joining, .exchanging, .failed, nil: false
-        }
-    }
-
-    private func notes(_ view: OwnMachineView) -> [String] {
-        switch view.state.known {
-        case .waiting:
-            ["Now run on \(name(view)): \(command)", "Waiting for it; Ctrl-C ends only the waiting."]
-        case .away: ["\(name(view)) is away. Waiting until it is online; Ctrl-C ends only the waiting."]
-        case .joining: ["Merging …"]
-        case .failed: [view.message.map { "\(TerminalText.clean($0, columns: 400)) Trying again …" } ?? "Trying again …"]
-        case .exchanging, .inSync, .clock, .differs, .full, .disk, .unsupported, nil: []
+        case .away, .waiting, .joining, .exchanging, .failed, .removed, nil: false
         }
     }
 
@@ -99,27 +106,32 @@ struct OwnMachineDialog {
             try output.object(view)
             return try output.flush()
         }
-        switch view.state.known {
-        case .inSync:
+        if view.state.known == .inSync {
             let size = try await client.previewOwnMachine(machine.description).here
-            let lines = OwnText.merged(name(view), size, backup: try await backup(since: view.addedAt))
-            try output.wrapped(lines[0])
-            for line in lines.dropFirst() { try output.line(line) }  // not wrapped, so that the path can be copied
-        case .clock, .differs, .full, .disk, .unsupported, .failed:
-            StandardError.wrapped(OwnText.why(view).map { TerminalText.clean($0, columns: 400) } ?? OwnText.state(view))
-        case .waiting: try output.wrapped("\(name(view)) is added. Now run there: \(command)")
-        case .away: try output.wrapped("\(name(view)) is added, and away. The collections are merged when it is online.")
-        case .joining: try output.wrapped("\(name(view)) is added; the collections are being merged.")
-        case .exchanging, nil: try output.wrapped("\(name(view)) is added. If not done yet, run there: \(command)")
+            try write(OwnText.merged(name(view), size, backup: try await backup()))
+        } else {
+            let (result, problem) = OwnText.added(view, there)
+            try write(result)
+            if let problem { StandardError.wrapped(problem) }
         }
         try output.flush()
     }
 
-    /// Returns the file with the hexes of this machine before the merge, from the event about the merge.
-    private func backup(since: Timestamp) async throws -> String? {
+    private func write(_ lines: [OwnText.Line]) throws {
+        for line in lines {
+            switch line {
+            case .text(let text): try output.wrapped(text)
+            case .literal(let text): try output.line(text)
+            }
+        }
+    }
+
+    /// Returns the file with the hexes of this machine before the merge, from the event about the merge; `nil` if there was no merge since the
+    /// command began.
+    private func backup() async throws -> String? {
         var path: String?
         _ = try await client.events(.last(20), types: ["list.joined"], limit: 20) { event in
-            guard event.peer == machine, event.at.milliseconds >= since.milliseconds else { return }
+            guard event.peer == machine, event.at.milliseconds >= begun.milliseconds else { return }
             path = event.data?.members?.first { PeerTextComparison.areEqual($0.name, "backup") }?.value.string ?? path
         }
         return path

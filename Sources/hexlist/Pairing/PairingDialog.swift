@@ -18,9 +18,8 @@ final class PairingDialog {
     private let client: HexlistClient
     private let output: Output
     private let isInteractive: Bool
-    /// The command to run on the other machine, for a pairing with one peer.
-    private let command: String
-    /// Whether to ask after the pairing if both machines belong to the user.
+    /// Whether to ask after the pairing if both machines belong to the user. Otherwise the caller knows that, and has printed whether the
+    /// peer is trusted and the command to run there.
     private let asksOwner: Bool
     private let reader = AnswerReader()
     private let terminal = Terminal(descriptor: 2)
@@ -40,11 +39,10 @@ final class PairingDialog {
     /// The open questions about the paired peer; empty before they are asked.
     private var questions: [PostPairingQuestion] = []
 
-    init(client: HexlistClient, output: Output, isInteractive: Bool, command: String = "hexlist pair", asksOwner: Bool = true) {
+    init(client: HexlistClient, output: Output, isInteractive: Bool, asksOwner: Bool = true) {
         self.client = client
         self.output = output
         self.isInteractive = isInteractive
-        self.command = command
         self.asksOwner = asksOwner
         (events, incoming) = AsyncStream.makeStream(of: Event.self)
     }
@@ -80,8 +78,8 @@ final class PairingDialog {
     /// Sends a pairing request to a peer, and waits until both users have answered, the time is up, or the user presses Ctrl-C.
     func ask(_ peer: String) async throws {
         let asked = try await client.pair(with: peer)
-        if asked.trust == .trusted { note(PairText.isTrusted(asked)) }
-        note("Asking \(PairText.name(asked)) for two minutes. On \(asked.label.shown(.named, columns: 64)), run `\(command)`.")
+        if asked.trust == .trusted, asksOwner { note(PairText.isTrusted(asked)) }
+        note(PairText.asking(asked, namesCommand: asksOwner))
         try await follow(asked)
     }
 
@@ -196,7 +194,7 @@ final class PairingDialog {
     private func askNext() -> Bool {
         guard let question = questions.first else { return false }
         hasQuestion = true
-        StandardError.write(question.text + " [y/N] ")
+        StandardError.prompt("\(question.text) [y/N]")
         reader.ask { [incoming] in incoming.yield(.reply($0)) }
         return true
     }
@@ -275,7 +273,7 @@ final class PairingDialog {
         if output.json {
             try output.object(pairing)
         } else if pairing.state == .paired {
-            try output.line("Paired with \(PairText.name(pairing)). What it sends now goes to your inbox.")
+            try output.wrapped("Paired with \(PairText.name(pairing)). What it sends now goes to your inbox.")
         } else {
             note(PairText.ended(pairing))
         }
@@ -307,7 +305,11 @@ final class PairingDialog {
 
     private func ask(_ pairing: PairingView, _ digits: String) {
         if isInteractive { reader.discard() }
-        StandardError.write(PairText.question(pairing, digits: TerminalText.clean(digits, columns: 6), terminal) + "\n")
+        let shown = TerminalText.clean(digits, columns: 6)
+        StandardError.write("\n")
+        note(PairText.heading(pairing))
+        StandardError.write("\n    \(terminal.styled(shown, .strong))\n\n")
+        note(PairText.comparison)
         guard isInteractive else {
             note("To answer yes: `hexlist pair --confirm \(pairing.peer.shortID) CODE`, with the digits of the other screen as CODE.")
             return
@@ -316,7 +318,7 @@ final class PairingDialog {
     }
 
     private func askWhetherSame(_ pairing: PairingView) {
-        StandardError.write("Do they match? [y/N] ")
+        StandardError.prompt("Do they match? [y/N]")
         hasQuestion = true
         reader.ask { [incoming] in incoming.yield(.answer($0, pairing)) }
     }
@@ -328,7 +330,7 @@ final class PairingDialog {
         hasQuestion = false
     }
 
-    private func note(_ text: String) { StandardError.note(text) }
+    private func note(_ text: String) { StandardError.wrapped(text) }
 }
 
 /// A question about a peer after the pairing with it, with its text.

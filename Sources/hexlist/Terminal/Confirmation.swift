@@ -18,12 +18,14 @@ struct Confirmation {
     var question: String
     /// A command line that makes the change without a question.
     var line: String
+    /// The sentence that is printed after an answer other than yes.
+    var refused = "Nothing was changed."
 
     /// Asks the question.
     /// - Throws: `SilentExit` if the answer is not yes; `HexlistError` if standard input is not a terminal.
     func ask() throws {
         guard isatty(STDIN_FILENO) == 1 else { throw refusal }
-        try Terminal.confirm("\(question) [y/N]")
+        try Terminal.confirm("\(question) [y/N]", refused: refused)
     }
 
     var refusal: HexlistError {

@@ -94,6 +94,13 @@ enum StandardError {
         for line in TextWidth.lines(text, columns: max(20, width)) { note(line) }
     }
 
+    /// Cleans a question and writes it in lines that are as long as the terminal is wide. The cursor stays behind it.
+    static func prompt(_ text: String) {
+        let text = TerminalText.clean(text)
+        let lines = Terminal(descriptor: STDERR_FILENO).width.map { TextWidth.lines(text, columns: max(20, $0 - 4)) } ?? [text]
+        write(lines.joined(separator: "\n") + " ")
+    }
+
     /// Writes a text unchanged.
     /// - Parameter text: must be cleaned if it contains text of peers.
     static func write(_ text: String) {

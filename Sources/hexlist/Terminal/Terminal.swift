@@ -63,13 +63,20 @@ struct Terminal {
     var cleared: String { isInteractive ? "\u{1B}[H\u{1B}[2J" : "" }
 
     /// Asks a question on standard error and reads one line. Only an explicit yes counts as consent.
+    /// - Parameter refused: printed after any other answer.
     /// - Throws: `SilentExit` for any other answer.
-    static func confirm(_ question: String) throws(SilentExit) {
-        StandardError.wrapped(question)
-        guard let answer = readLine(), isYes(answer) else {
-            StandardError.note("Nothing was changed.")
+    static func confirm(_ question: String, refused: String = "Nothing was changed.") throws(SilentExit) {
+        guard ask(question) else {
+            StandardError.wrapped(refused)
             throw SilentExit(status: .failed)
         }
+    }
+
+    /// Asks a question on standard error and reads one line.
+    /// - Returns: whether the answer is an explicit yes.
+    static func ask(_ question: String) -> Bool {
+        StandardError.wrapped(question)
+        return readLine().map(isYes) ?? false
     }
 
     static func isYes(_ answer: String) -> Bool {
