@@ -26,7 +26,7 @@ public struct OwnMachineView: JSONShape, Sendable, Equatable {
         case exchanging
         /// Both machines have all changes of each other.
         case inSync
-        /// The clocks differ by more than 12 hours, so nothing is exchanged.
+        /// The clocks differ by more than 12 hours, or a change there is dated more than 100 years ahead, so nothing is exchanged.
         case clock
         /// The collections differ although all changes were exchanged.
         case differs

@@ -76,13 +76,6 @@ public enum JSONText {
     /// Returns the position of the first byte from `start` on that is not a printable ASCII character; the end if there is none.
     private static func firstOutsidePrintableASCII(in bytes: UnsafeRawBufferPointer, from start: Int) -> Int {
         var position = start
-        // Sets the highest bit of each byte below 0x20 or above 0x7E. A carry or borrow changes only bytes after such a byte.
-        while position &+ 8 <= bytes.count {
-            let word = UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: position, as: UInt64.self))
-            let marked = (word | (word &- 0x2020_2020_2020_2020) | (word &+ 0x0101_0101_0101_0101)) & 0x8080_8080_8080_8080
-            if marked != 0 { return position &+ marked.trailingZeroBitCount &>> 3 }
-            position &+= 8
-        }
         while position < bytes.count, bytes[position] >= 0x20, bytes[position] < 0x7F { position &+= 1 }
         return position
     }

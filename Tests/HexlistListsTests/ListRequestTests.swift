@@ -108,7 +108,7 @@ import Testing
         let overview = try ListOverview(decoding: Array(json.utf8))
         #expect(!overview.isOwnMachine)
         let entry = try #require(overview.lists.first)
-        #expect(entry.role == .joined && entry.access == .read && entry.title.isEmpty && entry.machines == 1 && entry.links == 0)
+        #expect(entry.role == .joined && entry.access == .read && entry.title.isEmpty && entry.hexes == 0 && entry.links == 0)
     }
 
     // MARK: - Pages

@@ -87,7 +87,7 @@ struct Doctor: Sendable {
                 result.advice.append("Run `hexlist own add` for this machine on \(name).")
             case .clock:
                 result.parts.append(machine.message ?? "the clock of \(name) differs.")
-                result.advice.append("Set both clocks; `timedatectl` shows whether one is synchronised.")
+                result.advice.append("Set both clocks; `timedatectl` shows whether one is synchronised. See Docs/SeveralMachines.md.")
             case .differs:
                 result.parts.append("the collection of \(name) differs although all changes were exchanged.")
                 result.advice.append("It is repaired within an hour. If not: `hexlist own remove` and `own add` on both machines.")

@@ -5,7 +5,7 @@ import HexlistLists
 public import HexlistModel
 import HexlistStore
 
-/// Lists the user's other machines, with which My Hexlist is exchanged, and changes which they are.
+/// The user's other machines, with which My Hexlist is exchanged: lists, previews, adds and removes them.
 public struct OwnMachines: Sendable {
     let node: Node
 
@@ -130,7 +130,7 @@ enum OwnMachineText {
     static func failure(_ failure: ListExchange.Failure, _ name: String) -> String {
         switch failure {
         case .unreachable: "\(name) could not be reached."
-        case .busy: "\(name) is merging two collections."
+        case .busy: "\(name) cannot answer at the moment: it is merging two collections, or runs an old copy of its store."
         case .notFound: "\(name) does not have the collection any more."
         case .malformed: "The answer of \(name) is invalid."
         case .full: "My Hexlist has the maximum of rows, including deleted ones, so changes of \(name) are not received."

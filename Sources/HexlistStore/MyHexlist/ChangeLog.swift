@@ -25,7 +25,8 @@ public struct MyHexlistChange: Sendable, Equatable {
         case undo = 1
         /// Nodes of another machine of the user, which came in one page.
         case received = 2
-        /// The collection of another machine replaced the own one, with the own hexes and links.
+        /// The merge with the collection of another machine: it replaced the own one, or its nodes came in the first exchange. Cannot be
+        /// undone.
         case joined = 3
     }
 
