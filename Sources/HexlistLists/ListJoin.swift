@@ -12,7 +12,7 @@ extension ListTransaction {
     ///
     /// A node with an id that both collections have is merged, as in any exchange. Of the others, a hex and a hex of the other collection
     /// become one if they are in the same hex and have the same title, and no further hex there has this title. The hex of this list remains.
-    /// Links in the same hex become one if they have the same URL. The link with the smaller id remains. The node that remains has the values
+    /// Links in the same hex become one if they have the same URL, and the one of this list remains. The node that remains has the values
     /// of both: of each register, the later one that is not empty. All other nodes keep their ids and versions. The result therefore does not
     /// depend on the order in which several machines join the same collections.
     /// - Parameter other: the rows of the other collection, with their derived values.
@@ -20,7 +20,7 @@ extension ListTransaction {
     ///   that stands for it.
     @discardableResult
     public mutating func join<Other: ListStorage>(_ other: Other) throws -> (count: Int, counterparts: [ListNode.ID: ListNode.ID]) {
-        let (counterparts, replaced) = try counterparts(of: other)
+        let (counterparts, lost) = try counterparts(of: other)
         func mapped(_ id: ListNode.ID) -> ListNode.ID { counterparts[id] ?? id }
         var count = 0
         func changed(_ isChanged: Bool) {
@@ -41,8 +41,9 @@ extension ListTransaction {
             }
             if changes.count >= Self.changesInJoin { _ = takeChanges() }
         }
-        for (link, remaining) in replaced {
-            if let node = try storage.row(link)?.node { changed(try replace(node, by: remaining)) }
+        // A newer version than that of the deletion mark.
+        for link in lost {
+            if let place = try storage.row(link)?.node.place { try writePlace(of: link, parent: place.parent, key: place.key) }
         }
         return (count, counterparts)
     }
@@ -74,32 +75,36 @@ extension ListTransaction {
         return node
     }
 
-    /// Finds nodes of this list that stand for nodes of another collection with other ids, including the root, and links of this list that a
-    /// link of the other collection replaces.
+    /// Finds nodes of this list that stand for nodes of another collection with other ids, including the root.
     ///
-    /// Only nodes that are shown and not deleted become one, and a node does not become one with another that the join deletes.
+    /// Only nodes that are shown and not deleted become one, and a node does not become one with another that the join deletes. `lost` are the
+    /// links of this list that the join deletes although both collections show a link with this URL there: earlier joins of several machines
+    /// have replaced each of the two by the other.
     private func counterparts<Other: ListStorage>(of other: Other) throws -> (
-        counterparts: [ListNode.ID: ListNode.ID], replaced: [(link: ListNode.ID, by: ListNode.ID)]
+        counterparts: [ListNode.ID: ListNode.ID], lost: [ListNode.ID]
     ) {
         var counterparts = [other.list: list]
-        var replaced: [(link: ListNode.ID, by: ListNode.ID)] = []
+        var lost: [ListNode.ID] = []
         var open = [other.list]
         while let container = open.popLast() {
             let (theirs, own) = (try other.contents(of: container), try storage.contents(of: counterparts[container] ?? container))
             // A node that is deleted here may have a counterpart from an earlier join.
             let known = try Set(theirs.lazy.map(\.node.id).filter { try storage.row($0).map { $0.state != .deleted } ?? false })
             open += theirs.lazy.filter { $0.state != .present || known.contains($0.node.id) }.map(\.node.id).filter { $0.kind == .hex }
-            var matches = Matches()
+            var (matches, deletedHere) = (Matches(), Matches())
             for row in theirs where row.state == .present && !known.contains(row.node.id) {
-                if try row.node.id.kind == .hex || !merged(row.node).isMarkedDeleted { matches.add(row.node) }
-            }
-            guard !matches.isEmpty else { continue }
-            var candidates = Matches()
-            for row in own where row.state == .present && matches.include(row.node) {
-                let there = try other.row(row.node.id)
-                if try there == nil || there?.state == .deleted && !(there.map { try merged($0.node).isMarkedDeleted } ?? false) {
-                    candidates.add(row.node)
+                if try row.node.id.kind == .link && merged(row.node).isMarkedDeleted {
+                    deletedHere.add(row.node)
+                } else {
+                    matches.add(row.node)
                 }
+            }
+            guard !matches.isEmpty || !deletedHere.isEmpty else { continue }
+            var (candidates, deletedThere) = (Matches(), Matches())
+            for row in own where row.state == .present && (matches.include(row.node) || deletedHere.include(row.node)) {
+                let there = try other.row(row.node.id)
+                if let there, there.state != .deleted { continue }
+                if let there, try merged(there.node).isMarkedDeleted { deletedThere.add(row.node) } else { candidates.add(row.node) }
             }
             for (title, hexes) in matches.hexes {
                 guard hexes.count == 1, let match = candidates.hexes[title], match.count == 1 else {
@@ -110,12 +115,11 @@ extension ListTransaction {
                 open.append(hexes[0])
             }
             for (url, links) in matches.links {
-                for (link, match) in zip(links, candidates.links[url] ?? []) {
-                    if match < link { counterparts[link] = match } else { replaced.append((match, link)) }
-                }
+                for (link, match) in zip(links, candidates.links[url] ?? []) { counterparts[link] = match }
             }
+            for (url, links) in deletedHere.links { lost += zip(links, deletedThere.links[url] ?? []).map(\.1) }
         }
-        return (counterparts, replaced)
+        return (counterparts, lost)
     }
 
     /// Contents of a hex: hexes with a title, by title, and links by URL. Nodes with the same title or URL are in the order of the hex.

@@ -396,7 +396,7 @@ import Testing
         #expect(machine.take() == [.repair(Machine.list, ada)])
         machine.localState.cursor = nil
         machine.repaired(ada)
-        #expect(machine.take() == [.report(ada, .exchanging), .requestPage(Machine.list, ada), .announce(ada)])
+        #expect(machine.take() == [.requestPage(Machine.list, ada), .announce(ada)])
         machine.page(ada, hasRows: false)
         machine.localState = localState()
         machine.wait(.seconds(1))

@@ -211,6 +211,22 @@ import Testing
         }
     }
 
+    @Test("two links that earlier joins replaced by each other do not both disappear") func replacedByEachOther() throws {
+        func joined(_ replica: Replica, _ other: Replica, at time: Int64) throws -> Replica {
+            var replica = replica
+            try replica.change(at: time) { list, _ in try list.join(other.storage) }
+            return replica
+        }
+        let (first, second) = (try machine(1, "Reading"), try machine(2, "Reading", " http:a"))
+        let third = try machine(3, "Reading", " http:a")
+        // The link of the third collection remains in the first one, and that of the second collection in the second one.
+        let one = try joined(joined(first, third, at: 4_000_000), second, at: 5_000_000)
+        let two = try joined(second, third, at: 5_000_000)
+        for result in [try joined(one, two, at: 6_000_000), try joined(joined(one, two, at: 6_000_000), third, at: 7_000_000)] {
+            #expect(result.storage.rows.values.count { $0.state == .present && $0.node.url == "http:a" } == 1)
+        }
+    }
+
     @Test("what was deleted and added again in an old copy does not become one with a node that the join deletes") func addedAgain() throws
     {
         var first = try machine(1, "Other", " http:o")
