@@ -151,6 +151,7 @@ import Testing
                     DROP INDEX nodeChanged; DROP INDEX nodeUnshown;
                     ALTER TABLE node DROP COLUMN seq; ALTER TABLE node DROP COLUMN via;
                     ALTER TABLE list DROP COLUMN seq; ALTER TABLE list DROP COLUMN digest; ALTER TABLE list DROP COLUMN isReplicated;
+                    ALTER TABLE list DROP COLUMN outdatedAt;
                     ALTER TABLE mineChange DROP COLUMN author;
                     DROP INDEX hexOrder; ALTER TABLE hex DROP COLUMN orderKey;
                     DROP INDEX nodeTrash; DROP INDEX nodeTrashedWith; ALTER TABLE node DROP COLUMN trashedWith;

@@ -82,7 +82,7 @@ struct OwnMachineDialog {
                 let view = try found(in: machines)
                 defer { last = view }
                 if isEnd(view) { return .reached(view) }
-                guard view.state != last?.state || view.message != last?.message else { continue }
+                guard view.state != last?.state || !PeerTextComparison.areEqual(view.message, last?.message) else { continue }
                 if isPaired, last == nil, view.state.known == .failed { continue }
                 OwnText.show(OwnText.waiting(view, there))
             case .stop, .timeIsOver:
