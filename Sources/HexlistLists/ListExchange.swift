@@ -11,7 +11,7 @@ public struct ListExchange: Sendable {
     public enum Action: Equatable, Sendable {
         /// Send `ListNews` to the peer.
         case announce(PeerID)
-        /// Read the localState of the list, request `GET /lists`, and read the localState again. Answered by `overviewArrived` or `failed`.
+        /// Read the local state of the list, request `GET /lists`, and read the local state again. Answered by `overviewArrived` or `failed`.
         case requestOverview(PeerID)
         /// Request the page after the stored cursor, and store its rows. Answered by `pageStored` or `failed`.
         case requestPage(ListNode.ID, PeerID)
@@ -71,7 +71,7 @@ public struct ListExchange: Sendable {
         /// The greatest number of a row.
         public var sequence: Int64
         public var digest: ListDigest
-        /// What was received of the peer.
+        /// The rows that were received of the peer; `nil` for none.
         public var cursor: ListCursor?
         /// The peer has received all rows up to this number.
         public var acknowledged: Int64
@@ -233,8 +233,8 @@ public struct ListExchange: Sendable {
 
     /// Handles the answer to `requestOverview`.
     /// - Parameters:
-    ///   - before: the localState before the request was sent.
-    ///   - localState: the localState after the answer arrived.
+    ///   - before: the local state before the request was sent.
+    ///   - localState: the local state after the answer arrived.
     ///   - clock: this machine's clock, in milliseconds since 1970.
     public mutating func overviewArrived(
         _ overview: ListOverview, from peer: PeerID, before: LocalState, localState: LocalState, clock: Int64, now: Instant,

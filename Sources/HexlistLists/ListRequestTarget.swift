@@ -51,7 +51,7 @@ public enum ListRequestTarget: Equatable, Sendable, CustomStringConvertible {
 
 /// A request for a page of a list.
 public struct ListPageRequest: Hashable, Sendable {
-    /// What the requester has received of the answering replica; `nil` for nothing.
+    /// The rows that the requester has received of the answering replica; `nil` for none.
     public var cursor: ListCursor?
     /// The requester's own replica number. Rows that came from it unaltered are left out.
     public var requester: ReplicaNumber

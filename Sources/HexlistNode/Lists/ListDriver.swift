@@ -204,11 +204,12 @@ extension Node {
     }
 
     fileprivate func requestPage(of list: ListNode.ID, from peer: PeerID) async throws -> ListDriver.Event {
-        let request = try await store.read { try $0.listPageRequest(of: list, from: peer) }
+        let (request, isFirst) = try await store.read { reader in
+            (try reader.listPageRequest(of: list, from: peer), try list == reader.mineList() && !reader.hasReceivedList(from: peer))
+        }
         let json = try await transfers.requestList(.page(list, request), from: peer)
         let now = clocks.milliseconds
         let page = try await transfers.onFileThread { try ListPage(decoding: json, from: .ownMachine, now: now) }
-        let isFirst = try await store.read { try list == $0.mineList() && !$0.hasReceivedList(from: peer) }
         func merge(_ backup: MyHexlistBackup?) async throws -> ListPageResult {
             try await store.mergeListPage(
                 page, answering: request, from: peer, backup: backup?.path, at: now, diskReserve: diskReserve)

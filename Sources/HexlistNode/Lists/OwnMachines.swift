@@ -195,12 +195,17 @@ extension Node {
         case .awaitingJoin: return (.joining, nil)
         case .clocksDiffer(let milliseconds): return (.clock, OwnMachineText.clock(name, milliseconds: milliseconds))
         case .differs: return (.differs, "My Hexlist of \(name) differs although all changes were exchanged.")
-        case .failed(.versionAhead): return (.clock, OwnMachineText.failure(.versionAhead, name))
-        case .failed(.full): return (.full, OwnMachineText.failure(.full, name))
-        case .failed(.diskFull): return (.disk, OwnMachineText.failure(.diskFull, name))
         case .failed(.unreachable) where isTrusted(by: machine.peer) == false:
             return (.failed, OwnMachineText.notTrusted(name, machine.peer, id))
-        case .failed(let failure): return (.failed, OwnMachineText.failure(failure, name))
+        case .failed(let failure):
+            let state: OwnMachineView.State =
+                switch failure {
+                case .versionAhead: .clock
+                case .full: .full
+                case .diskFull: .disk
+                default: .failed
+                }
+            return (state, OwnMachineText.failure(failure, name))
         }
     }
 }

@@ -192,7 +192,7 @@ extension StoreReader {
     /// - Parameters:
     ///   - hex: the hex of My Hexlist whose changes are wanted; `nil` for all.
     ///   - since: milliseconds since 1970; `nil` for all.
-    ///   - source: where the changes came from; `nil` for all.
+    ///   - source: the machine from which the changes came; `nil` for all.
     /// - Throws: `.notFound` if the hex was never in My Hexlist.
     public func mineChanges(
         limit: Int, before: Int64?, hex: Int64? = nil, since: Int64? = nil, from source: MyHexlistChange.Source? = nil

@@ -20,7 +20,7 @@ enum ListExchangeSchema {
         CREATE INDEX nodeUnshown ON node (lived) WHERE trashNumber IS NULL AND lived IS NOT NULL;
         -- The other machines of the user: peers that are trusted, too.
         CREATE TABLE ownMachine (peer BLOB PRIMARY KEY CHECK (length(peer) = 16), addedAt INTEGER NOT NULL) STRICT, WITHOUT ROWID;
-        -- What was received of a machine (replica.id and number; NULL: nothing), and up to which number it has received the rows of this
+        -- The last row that was received of a machine (replica.id and number; NULL: none), and up to which number it has received the rows of this
         -- machine.
         CREATE TABLE listCursor (
             list INTEGER NOT NULL, peer BLOB NOT NULL,

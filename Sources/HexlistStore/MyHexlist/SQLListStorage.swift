@@ -178,12 +178,15 @@ struct SQLListStorage: ListStorage {
         try reader.first("SELECT 1 FROM \(table.rawValue) WHERE container IS NULL AND state <> 1 LIMIT 1") { _ in true } ?? false
     }
 
-    static let columns = """
-        uuid, url, service, parent, orderKey, previousParent, placeClock, placeBy, title, titleClock, titleBy, registers,
+    static let columns = columns(url: "url", service: "service", title: "title")
+    private static let columnsWithoutTexts = columns(url: "''", service: "''", title: "iif(title IS NULL, NULL, '')")
+
+    private static func columns(url: String, service: String, title: String) -> String {
+        """
+        uuid, \(url), \(service), parent, orderKey, previousParent, placeClock, placeBy, \(title), titleClock, titleBy, registers,
         goneClock, goneBy, goneWith, container, state, leaves
         """
-    private static let columnsWithoutTexts = columns.replacing("url, service", with: "'', ''")
-        .replacing("title,", with: "iif(title IS NULL, NULL, ''),")
+    }
 
     private func decode(_ row: SQLStatement) -> ListRow? { decode(row, hasTexts: true) }
 

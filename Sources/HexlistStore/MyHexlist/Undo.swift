@@ -194,7 +194,7 @@ extension MyHexlistTransaction {
         let deleted = Set(records.compactMap(\.deletedNode))
         for record in records {
             guard case .node(let change, let container) = record else { continue }
-            // Hexes that another machine added are deleted below, with what was added inside.
+            // Hexes that another machine added are deleted below, with the nodes that were added inside.
             if change.parts.contains(.addition), added.contains(change.after.id) || container.map(added.contains) ?? false { continue }
             if change.parts.contains(.deletion) {
                 // Nodes that were deleted together with a hex are restored with it.
