@@ -747,6 +747,28 @@ private struct Failure: Error {
         #expect(String(decoding: content.bytes(content.extra), as: UTF8.self) == (text.hasSuffix("}") ? text : ""))
     }
 
+    @Test("a node of an unknown kind is passed on, and does not keep a deleted hex shown, also if both arrive in one page")
+    func unknownKind() async throws {
+        let (ada, bob) = try await pair()
+        let hex = try await ada.store.addMine(content("First", links: 1), at: start)
+        let id = try #require(UUIDBytes("018BCFE5-6800-8900-8000-000000000001").flatMap { ListNode.ID($0) })
+        try ada.test.write { writer in
+            try writer.changeMine(at: start + 1) { transaction in
+                let parent = try #require(try writer.first("SELECT uuid FROM node WHERE title = 'First'") { $0.nodeID(0) } ?? nil)
+                var node = ListNode(id: id)
+                let version = transaction.nodes.nextVersion()
+                node.place = ListNode.Place(version: version, parent: parent, key: OrderKey(bytes: [1]))
+                node.registers = ["later version": .init(version: version, value: "text")]
+                try transaction.nodes.merge(node)
+            }
+        }
+        try await exchange(ada, bob, at: start + 2)
+        #expect(try bob.count("SELECT count(*) FROM node WHERE kind = 9 AND state = 1 AND registers IS NOT NULL") == 1)
+        _ = try await ada.store.change([hex], .delete, at: start + 3)
+        try await exchange(ada, bob, at: start + 4)
+        #expect(try bob.tree == "")
+    }
+
     @Test("a rolled-back store whose numbers have caught up is repaired by the digests") func caughtUp() async throws {
         let (ada, bob) = try await pair()
         _ = try await ada.store.addMine(content("First"), at: start)

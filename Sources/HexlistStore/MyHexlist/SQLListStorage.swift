@@ -116,8 +116,9 @@ struct SQLListStorage: ListStorage {
     }
 
     func leaves(waitingFor hex: ListNode.ID) throws -> [ListNode.ID] {
-        try reader.all("SELECT uuid FROM \(table.rawValue) WHERE parent = ? AND container IS NULL AND kind <> 1", hex.uuid) { $0.nodeID(0) }
-            .compactMap(\.self)
+        // Links and entries of shared lists. Nodes of unknown kinds are never shown.
+        let leaves = "SELECT uuid FROM \(table.rawValue) WHERE parent = ? AND container IS NULL AND kind IN (2, 3)"
+        return try reader.all(leaves, hex.uuid) { $0.nodeID(0) }.compactMap(\.self)
     }
 
     func nodes(deletedWith hex: ListNode.ID) throws -> [ListNode.ID] {
