@@ -23,8 +23,9 @@ KIB, MIB = 1 << 10, 1 << 20
 FIRST_FRAME, STRANGER_FRAME, TRUSTED_FRAME, LARGEST_FRAME = 8 * KIB, 64 * KIB, MIB, 16 * MIB - 1
 WINDOW, UNACKNOWLEDGED_BYTES, HELD_QUOTA, RETRY_AFTER = 1024, 8 * MIB, 20_000, 5
 OBJECT_OF = {"Hello": "Peer", "Store": "Hex", "Ack": "Receipt", "Pair": "Pairing"}
-NAMES = ("Hello", "Store", "Ack", "Alert", "Ping", "Pong", "Bye", "Pair", "DialedBack")  # no DialBack: the feature is not offered
-UNNUMBERED = ("Hello", "Ack", "Pong", "Bye")
+NAMES = ("Hello", "Store", "Ack", "Alert", "Ping", "Pong", "Bye", "Pair", "DialedBack",
+         "FileDial", "ListNews")  # no DialBack: the feature is not offered
+UNNUMBERED = ("Hello", "Ack", "Pong", "Bye", "ListNews")
 TEMPORARY = ("notAccepting", "quotaExceeded", "storageFull", "internal")
 PERMANENT = ("malformed", "missingObject", "unsupportedObject", "unsupportedOperation", "tooLarge", "tooManyLinks", "blocked")
 ASCII_LOWER = {upper: upper + 32 for upper in range(65, 91)}
@@ -118,12 +119,12 @@ class Identity:
             os.fsync(out.fileno())
         new.rename(self.trust_file)
 
-    def tls(self, server):
+    def tls(self, server, alpn=ALPN):
         """TLS 1.3 with both certificates. OpenSSL's certificate checks are disabled: proven_key() makes those of Docs/Protocol.md."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER if server else ssl.PROTOCOL_TLS_CLIENT)
         context.minimum_version = ssl.TLSVersion.TLSv1_3
         context.check_hostname, context.verify_mode = False, ssl.CERT_REQUIRED
-        context.set_alpn_protocols([ALPN])
+        context.set_alpn_protocols([alpn])
         context.load_cert_chain(self.certificate, self.key)
         if server:
             context.num_tickets = 0
@@ -139,10 +140,10 @@ class Identity:
 ACCEPT_CERTIFICATE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)(lambda store, argument: 1)
 
 
-def proven_key(writer):
+def proven_key(writer, alpn=ALPN):
     tls = writer.get_extra_info("ssl_object")
-    if tls.version() != "TLSv1.3" or tls.selected_alpn_protocol() != ALPN or len(tls._sslobj.get_unverified_chain()) != 1:
-        raise ValueError("something else than TLS 1.3, hexlist/1 and one certificate was negotiated")
+    if tls.version() != "TLSv1.3" or tls.selected_alpn_protocol() != alpn or len(tls._sslobj.get_unverified_chain()) != 1:
+        raise ValueError(f"something else than TLS 1.3, {alpn} and one certificate was negotiated")
     return fingerprint_of(tls.getpeercert(True))
 
 
@@ -470,6 +471,7 @@ class Hello:
     boot: str
     limit: int
     window: int
+    features: list
 
 
 class Session:
@@ -499,8 +501,8 @@ class Session:
     def say_hello(self):
         self.told_limit = max(self.told_limit, TRUSTED_FRAME if self.trusted() else STRANGER_FRAME)
         identity = self.peer.identity
-        self.say("Hello", {"uuid": printed(identity.uuid), "name": self.peer.name, "boot": identity.boot, "protocols": [1], "features": [],
-                           "maxFrameBytes": self.told_limit, "window": WINDOW})
+        self.say("Hello", {"uuid": printed(identity.uuid), "name": self.peer.name, "boot": identity.boot, "protocols": [1],
+                           "features": self.peer.features, "maxFrameBytes": self.told_limit, "window": WINDOW})
 
     def close(self, code):
         if not self.stop.done():
@@ -641,6 +643,10 @@ class Session:
             event("alert", peer=printed(self.uuid), trusted=self.trusted(), message=frame.message)
         elif frame.operation == "Pair" and self.other:
             self.peer.pairing.take(self, frame.body)
+        elif frame.operation == "FileDial" and "files" not in self.peer.features:
+            return {"code": "unsupportedOperation", "message": ""}
+        elif frame.operation in ("FileDial", "ListNews") and self.other:
+            self.peer.list_frame(self, frame)
         return None
 
     def take_hello(self, body):
@@ -652,7 +658,8 @@ class Session:
             raise End("protocolMismatch")
         hello = Hello(text_of(body.get("name")), boot.lower(),
                       max(FIRST_FRAME, min(LARGEST_FRAME, integer_of(body.get("maxFrameBytes"), 0, 2 ** 63 - 1) or MIB)),
-                      max(1, min(65_536, integer_of(body.get("window"), 0, 2 ** 63 - 1) or 1024)))
+                      max(1, min(65_536, integer_of(body.get("window"), 0, 2 ** 63 - 1) or 1024)),
+                      list(filter(is_text, features)) if isinstance(features := body.get("features"), list) else [])
         first, before = not self.other, self.other or hello
         if hello.boot != before.boot:
             raise End("identityMismatch")
@@ -924,6 +931,8 @@ class Pairing:
 # ---- A peer -----------------------------------------------------------------------------------------------------------------------
 
 class Peer:
+    features = []  # Examples/foreign-list.py has some
+
     def __init__(self, arguments, folder, identity):
         self.arguments, self.folder, self.identity = arguments, folder, identity
         self.name, self.inbox, self.batch = socket.gethostname(), Inbox(folder / "inbox.jsonl"), []
@@ -996,6 +1005,10 @@ class Peer:
         finally:
             if session in self.sessions:
                 self.sessions.remove(session)
+                self.last_session = now()
+
+    def list_frame(self, session, frame):
+        """A FileDial or ListNews, which only a peer with these features takes."""
 
     def shut_down(self):
         self.stopping = True
@@ -1074,13 +1087,13 @@ class Peer:
 
     async def keep_dialling(self, done, give_up):
         """Runs session after session, until done() or until none has opened for give_up seconds."""
-        self.dial_context, pause, last_session = self.identity.tls(server=False), 0.5, now()
-        while not self.stopping and not done() and now() - last_session < give_up:
+        self.dial_context, pause, self.last_session = self.identity.tls(server=False), 0.5, now()
+        while not self.stopping and not done() and now() - self.last_session < give_up:
             ended = await self.dial()
             if ended and (ended.code.startswith(("blocked", "self", "identityMismatch", "protocolMismatch"))):
                 return ended.code.split(":")[0]
             if ended and ended.code != "lost" and not ended.code.startswith("conflict"):
-                last_session, pause = now(), 0.5
+                self.last_session, pause = now(), 0.5
             next_dial = max(now() + pause, self.outbox.wait_until if self.outbox else 0)
             while not self.stopping and not done() and now() < next_dial:
                 await asyncio.sleep(0.1)
