@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""An own machine: it keeps one My Hexlist with hexlistd. Written from Docs/Lists.md and Docs/Protocol.md alone by a person who had not read
-the sources. Keep it that way: change it from these pages, not from the sources. Identity and session are those of foreign-peer.py.
+"""An own machine: it keeps one My Hexlist with hexlistd. Written from Docs/Lists.md and Docs/Protocol.md. Details of joins, malformed nodes
+and restoring were compared with the sources later, and the pages say all of it now. Change it from these pages, not from the sources.
+Identity and session are those of foreign-peer.py.
 
     foreign-list.py --state DIR id
     foreign-list.py --state DIR own FINGERPRINT
@@ -327,7 +328,7 @@ class Tree:
         return place[1] if place and place[1] in self.hexes else ROOT
 
     def find_deleted(self):
-        deleted, known = set(), {}
+        known = {}
         for start in self.nodes:
             path, at = [], start
             while at not in known:
@@ -340,8 +341,7 @@ class Tree:
                 at = node.gone[1]
             for node_id in path:
                 known[node_id] = known[at]
-        deleted.update(node_id for node_id, is_deleted in known.items() if is_deleted)
-        return deleted
+        return {node_id for node_id, is_deleted in known.items() if is_deleted}
 
     def cycles(self):
         """The cycles of the parents that places name, and the hexes that do not lead to the root."""
@@ -461,11 +461,11 @@ class Replica:
     # -- local changes
 
     def find(self, name):
-        for node_id, node in self.nodes().items():
+        tree = self.tree()
+        for node_id in tree.nodes:
             if base64url(node_id) == name:
                 return node_id
-        found = [node_id for node_id in self.tree().shown
-                 if name in ((self.nodes()[node_id].title or [None, None])[1], self.nodes()[node_id].url)]
+        found = [node_id for node_id in tree.shown if name in ((tree.nodes[node_id].title or [None, None])[1], tree.nodes[node_id].url)]
         if len(found) != 1:
             raise Refused(f"{len(found)} nodes are {name!r}")
         return found[0]
@@ -644,8 +644,8 @@ class Replica:
     # -- joining
 
     def remains(self, other):
-        """Whether this collection and not the other one remains: the older one, by the time in its id."""
-        return (self.id[:6], self.id) < (other[:6], other)
+        """Whether this collection and not the other one remains: the older one. Ids begin with their time."""
+        return self.id < other
 
     def join(self, other, nodes, key, replica, through):
         """Merges this collection into another one, which was received completely."""
@@ -1038,14 +1038,11 @@ class Machine(foreign.Peer):
                 replica.draw_replica()
                 replica.cursors.pop(key, None)
                 replica.save()
-                self.tell(session)
+                session.say("ListNews")
                 return True
             else:
                 event("differsStill", own=own_digest, other=digest)
         return False
-
-    def tell(self, session):
-        session.say("ListNews")
 
     async def pages(self, client, list_id, cursor):
         """The pages of a list from a cursor on, up to the last one without rows."""
@@ -1068,7 +1065,7 @@ class Machine(foreign.Peer):
             changes += self.replica.take(page, session.key)
         if changes:
             event("changed", nodes=changes)
-            self.tell(session)
+            session.say("ListNews")
 
     async def join(self, client, session, list_id):
         self.joining, nodes, page = list_id, {}, None
@@ -1080,7 +1077,7 @@ class Machine(foreign.Peer):
         self.replica.join(list_id, nodes, session.key, page.replica, page.through)
         self.joining, self.received = None, {}
         event("joined", list=printed(uuid.UUID(bytes=list_id)), nodes=len(self.replica.rows))
-        self.tell(session)
+        session.say("ListNews")
 
     # -- commands from standard input
 
@@ -1096,7 +1093,7 @@ class Machine(foreign.Peer):
         event("edited", id=base64url(node_id))
         for session in self.sessions:
             if session.key in self.own:
-                self.tell(session)
+                session.say("ListNews")
         return self.news.set()
 
     async def give_up(self):

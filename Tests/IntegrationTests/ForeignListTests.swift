@@ -3,7 +3,7 @@ import HexlistModel
 import TestSupport
 import Testing
 
-/// An own machine written from Docs/Lists.md and Docs/Protocol.md alone (Examples/foreign-list.py), and hexlistd, on loopback.
+/// An own machine written from Docs/Lists.md and Docs/Protocol.md (Examples/foreign-list.py), and hexlistd, on loopback.
 @Suite(
     "An own machine written from the pages", .serialized, .timeLimit(.minutes(Patience.test)),
     .enabled(if: Checkout.hasPrograms, "needs hexlistd and hexlist: build first"),
