@@ -372,3 +372,10 @@ let package = Package(
         ),
     ]
 )
+if let only = Context.environment["ONLY_TESTS"] {
+    let kept = only.split(separator: ",").map(String.init)
+    package.targets.removeAll {
+        $0.type == .test && !kept.contains($0.name) || ["DaemonTestSupport", "HexlistDaemon", "hexlist", "hexlistd"].contains($0.name)
+    }
+    package.products.removeAll { $0.name == "hexlist" || $0.name == "hexlistd" }
+}

@@ -22,7 +22,7 @@ public enum ExitStatus: Int32, Sendable, CaseIterable {
         case .daemonUnreachable: self = .noDaemon
         case .refused: self = .refused
         case .versionMismatch, .forbidden, .methodNotAllowed, .alreadyRunning, .identity, .storeUnusable, .portInUse, .stateFolder,
-            .keyConflict, .outboxFull, .storageFull, .gone, .recentlyFailed, .notSupported, .internal:
+            .keyConflict, .changed, .outboxFull, .storageFull, .gone, .recentlyFailed, .notSupported, .internal:
             self = .failed
         }
     }

@@ -323,6 +323,51 @@ extension HexlistClient {
     private static func own(_ peer: String) throws -> String { "\(ownPath)/\(try segment(peer, "peer"))" }
 }
 
+// Shared hexes.
+extension HexlistClient {
+    /// Lists the shared hexes of My Hexlist, and the hexes that others offer to share.
+    public func sharedHexes() async throws -> SharedHexes { try await connection.call(.GET, Self.listsPath) }
+
+    /// Lists the shared hexes and the offers; none if the daemon is of an earlier version, which has no shared hexes.
+    public func sharedHexesIfAny() async throws -> SharedHexes {
+        do {
+            return try await sharedHexes()
+        } catch let error as HexlistError where error.code == .notFound {
+            return SharedHexes(shared: [], offers: [])
+        }
+    }
+
+    /// Calls `body` with the shared hexes and the offers immediately and after each change, until it returns `false`.
+    public func watchSharedHexes(_ body: (SharedHexes) async throws -> Bool) async throws {
+        try await connection.stream(Self.listsPath, query: URLQuery()) { message in
+            try await body(try APIConnection.decode(Array(message.data.utf8)))
+        }
+    }
+
+    /// Adds an offered hex to My Hexlist. Its contents arrive as soon as the peer is online.
+    /// - Parameter offer: `SharedHexOffer.number`.
+    public func joinSharedHex(_ offer: Int64) async throws -> SharedHexView {
+        try await connection.call(.POST, "\(Self.listsPath)/\(offer)/join", seconds: Self.changeSeconds)
+    }
+
+    /// Declines an offer. It stays among the offers as `declined`, is not reported again, and can still be joined.
+    public func declineSharedHex(_ offer: Int64) async throws -> SharedHexOffer {
+        try await connection.call(.POST, "\(Self.listsPath)/\(offer)/decline")
+    }
+
+    /// Returns the shared hex that is, or contains, a hex.
+    public func sharedHex(_ hex: Int64) async throws -> SharedHexView { try await connection.call(.GET, Self.share(hex)) }
+
+    /// Shares a hex with trusted peers, or changes their access.
+    public func shareMine(_ hex: Int64, _ members: ShareHexRequest) async throws -> SharedHexView {
+        try await connection.call(.PUT, Self.share(hex), body: members.jsonBytes, seconds: Self.changeSeconds)
+    }
+
+    private static let listsPath = "/v1/lists"
+
+    private static func share(_ hex: Int64) -> String { "/v1/mine/\(hex)/share" }
+}
+
 // Hexes.
 extension HexlistClient {
     /// The conditions that select hexes in `hexes`.

@@ -53,7 +53,7 @@ actor NodeSupervisor {
         let identity: Identity
         do {
             // The store is changed before the identity file. If the daemon crashes in between, the store accepts any identity.
-            try await old.store.renewReplica()
+            try await old.store.renewReplicas()
             try await old.store.setMeta(OwnIdentity.acceptingAny)
             identity = try Identity.replace(in: stateFolder)
         } catch {

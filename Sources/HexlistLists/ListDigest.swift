@@ -11,6 +11,11 @@ public struct ListDigest: Hashable, Sendable, CustomStringConvertible {
 
     public init(_ value: UInt64 = 0) { self.value = value }
 
+    /// Creates the digest of the ids of nodes, which differs if their order differs.
+    public init(ofOrder ids: [ListNode.ID]) {
+        value = SHA256.hash(data: ids.flatMap(\.uuid.bytes)).prefix(8).reduce(0) { $0 << 8 | UInt64($1) }
+    }
+
     /// Adds a node, or removes one that was added.
     public mutating func toggle(_ node: ListNode, in list: ListNode.ID) { value ^= Self.hash(of: node, in: list) }
 

@@ -86,6 +86,11 @@ public struct ListNode: Identifiable, Equatable, Sendable {
     /// Whether the node has lost its values (`purge`).
     public var isPurged: Bool { deletion != nil && place == nil && title == nil && registers.isEmpty }
 
+    /// Adds the private registers of another state of the node that are missing in this one.
+    public mutating func addPrivateRegisters(of other: ListNode) {
+        for name in Self.privateRegisters where registers[name] == nil { registers[name] = other.registers[name] }
+    }
+
     // MARK: - Merge
 
     /// The parts of a node that a merge changed.
@@ -105,8 +110,10 @@ public struct ListNode: Identifiable, Equatable, Sendable {
     /// greater bytes are kept, so that replicas are equal even if a faulty program wrote two values with one version.
     ///
     /// A purged link ignores values that its deletion mark covers.
+    /// - Parameter isBounded: whether registers are removed above `ListLimits.nodeBytes`, too. Otherwise two writers could make a node that
+    ///   no machine accepts.
     @discardableResult
-    public mutating func merge(_ other: ListNode) -> Changes {
+    public mutating func merge(_ other: ListNode, isBounded: Bool = false) -> Changes {
         let wasPurged = id.kind == .link && isPurged
         var changes: Changes = []
         if url < other.url || service < other.service {
@@ -117,7 +124,7 @@ public struct ListNode: Identifiable, Equatable, Sendable {
         if Self.merge(&title, other.title) { changes.insert(.title) }
         let before = registers
         for (name, register) in other.registers where Self.merge(&registers[name], register) { changes.insert(.registers) }
-        if removeOldestRegisters(), registers == before { changes.remove(.registers) }
+        if removeOldestRegisters(aboveBytes: isBounded ? ListLimits.nodeBytes : .max), registers == before { changes.remove(.registers) }
         if Self.merge(&deletion, other.deletion) { changes.insert(.deletion) }
         if wasPurged, isDeletedAlone {
             removeValues()
@@ -126,15 +133,19 @@ public struct ListNode: Identifiable, Equatable, Sendable {
         return changes
     }
 
-    /// Removes the oldest registers until `ListLimits.registers` are left; of registers with equal versions, the one with the smallest name
-    /// first. The version of a register never decreases, so the result does not depend on the order of merges. Private registers are
-    /// neither counted nor removed.
+    /// Removes the oldest registers until `Kind.maximumRegisters` are left, and the node has at most `limit` bytes of texts; of registers with
+    /// equal versions, the one with the smallest name first. The version of a register never decreases, so the result for the number does not
+    /// depend on the order of merges. Private registers are neither counted nor removed.
     /// - Returns: whether a register was removed.
-    private mutating func removeOldestRegisters() -> Bool {
-        guard registers.count > ListLimits.registers else { return false }
-        let oldest = sharedRegisters.dropLast(ListLimits.registers)
-        for (name, _) in oldest { registers[name] = nil }
-        return !oldest.isEmpty
+    private mutating func removeOldestRegisters(aboveBytes limit: Int) -> Bool {
+        guard registers.count > id.kind.maximumRegisters || limit < .max && textBytes > limit else { return false }
+        let shared = sharedRegisters
+        var (count, bytes) = (shared.count, textBytes)
+        for (name, register) in shared where count > id.kind.maximumRegisters || bytes > limit {
+            registers[name] = nil
+            (count, bytes) = (count - 1, bytes - name.bytes.count - register.value.bytes.count)
+        }
+        return count < shared.count
     }
 
     /// All registers except private ones, oldest first.
@@ -146,9 +157,9 @@ public struct ListNode: Identifiable, Equatable, Sendable {
     /// Returns the registers with a value that have to be written again, so that a merge that adds a register drops an empty one instead.
     /// - Returns: none if the merge drops no register, or there is no empty one.
     func registersToRewrite(beforeAdding name: UTF8Text) -> [(name: UTF8Text, register: Register)] {
-        guard registers.count >= ListLimits.registers, registers[name] == nil else { return [] }
+        guard registers.count >= id.kind.maximumRegisters, registers[name] == nil else { return [] }
         let shared = sharedRegisters
-        guard shared.count >= ListLimits.registers, let empty = shared.firstIndex(where: \.register.value.isEmpty) else { return [] }
+        guard shared.count >= id.kind.maximumRegisters, let empty = shared.firstIndex(where: \.register.value.isEmpty) else { return [] }
         return Array(shared[..<empty])
     }
 
@@ -167,6 +178,14 @@ public struct ListNode: Identifiable, Equatable, Sendable {
 
     private mutating func removeValues() {
         self = ListNode(id: id, deletion: deletion)
+    }
+
+    /// The node for other persons: without the values of a link that was deleted on its own, because a member that joined later has not seen
+    /// them.
+    var withoutDeletedValues: ListNode {
+        var node = self
+        node.purge()
+        return node
     }
 
     private init(id: ID, deletion: DeletionMark?) {

@@ -1,3 +1,4 @@
+internal import Crypto
 public import HexlistModel
 
 extension ListNode {
@@ -21,6 +22,14 @@ extension ListNode {
             uuid = UUIDBytes(
                 high: UInt64(bitPattern: time) << 16 | UInt64(kind.rawValue) << 8 | first & 0xFF, low: second
             ).with(version: 8)
+        }
+
+        /// Creates an identifier with the kind and time of another one, whose other bits are those of a SHA-256 hash.
+        /// - Parameter salt: hashed together with the other identifier, so that different salts have different results.
+        public init(derivedFrom id: ID, with salt: [UInt8]) {
+            let hash = Array(SHA256.hash(data: id.uuid.bytes + salt))
+            let low = hash[1...8].reduce(0 as UInt64) { $0 << 8 | UInt64($1) }
+            uuid = UUIDBytes(high: id.uuid.high & ~0xFF | UInt64(hash[0]), low: low).with(version: 8)
         }
 
         /// Parses an identifier as `description` formats it; `nil` for any other text.
@@ -73,5 +82,8 @@ extension ListNode {
 
         /// Whether nodes of this kind are shown inside hexes and contain no nodes.
         var isLeaf: Bool { self == .link || self == .sharedList }
+
+        /// Maximum registers of a node of this kind besides place, title and private registers.
+        var maximumRegisters: Int { self == .sharedList ? ListLimits.sharedListRegisters : ListLimits.registers }
     }
 }

@@ -77,7 +77,7 @@ private struct NodeDecoder {
             node.title = ListNode.Register(version: version, value: title)
         }
         node.place = try place(members, version: version)
-        node.registers = try registers(members["r"])
+        node.registers = try registers(members["r"], atMost: id.kind.maximumRegisters)
         if let version = try self.version(members["gone"]) {
             node.deletion = DeletionMark(version: version, with: try self.id(members["with"]))
         }
@@ -95,10 +95,10 @@ private struct NodeDecoder {
         return ListNode.Place(version: version, parent: parent, key: OrderKey(bytes: key), previousParent: previous)
     }
 
-    private func registers(_ json: JSONValue?) throws -> [UTF8Text: ListNode.Register] {
+    /// - Parameter maximum: maximum registers besides private ones.
+    private func registers(_ json: JSONValue?, atMost maximum: Int) throws -> [UTF8Text: ListNode.Register] {
         guard let json = present(json) else { return [:] }
-        let limit = ListLimits.registers + ListNode.privateRegisters.count
-        guard let members = json.members, members.count <= limit else { throw Malformed() }
+        guard let members = json.members, members.count <= maximum + ListNode.privateRegisters.count else { throw Malformed() }
         var registers: [UTF8Text: ListNode.Register] = [:]
         for member in members {
             let name = UTF8Text(member.name)
@@ -108,7 +108,7 @@ private struct NodeDecoder {
             guard let version = try version(parts[0]), isFromOwnMachine || !ListNode.privateRegisters.contains(name) else { continue }
             registers[name] = ListNode.Register(version: version, value: value)
         }
-        guard registers.keys.count(where: { !ListNode.privateRegisters.contains($0) }) <= ListLimits.registers else { throw Malformed() }
+        guard registers.keys.count(where: { !ListNode.privateRegisters.contains($0) }) <= maximum else { throw Malformed() }
         return registers
     }
 

@@ -63,7 +63,7 @@ public struct ListPageEncoder: Sendable {
         guard count < ListLimits.pageNodes else { return false }
         let (writers, writersInOrder) = (writers, writersInOrder)
         var json = JSONWriter(wireCapacity: 256)
-        write(node, to: &json)
+        write(receiver == .otherPerson ? node.withoutDeletedValues : node, to: &json)
         let size = rows.count + 1 + json.bytes.count + self.writersInOrder.count * Self.writerBytes + Self.overhead
         guard size <= ListLimits.pageBytes || count == 0 else {
             (self.writers, self.writersInOrder) = (writers, writersInOrder)

@@ -2,6 +2,8 @@
 public protocol ListStorage {
     /// The id of the list, which is that of its root.
     var list: ListNode.ID { get }
+    /// Maximum levels of the list that are shown.
+    var levels: Int { get }
 
     func row(_ id: ListNode.ID) throws -> ListRow?
     /// Returns the rows of all hexes, with the versions of their values, but maybe without texts, because all are in memory at once. They
@@ -25,6 +27,8 @@ public protocol ListStorage {
 }
 
 extension ListStorage {
+    public var levels: Int { ListStructure.levels }
+
     /// Returns all nodes, in any order.
     public func nodes() throws -> [ListNode] {
         var nodes: [ListNode] = []

@@ -9,8 +9,10 @@
 ///
 /// The tree is derived without recursion, in time linear in the number of hexes for any places and marks.
 public struct ListStructure: Sendable {
-    /// Maximum levels that are shown. A hex in the root is at level 1.
+    /// Maximum levels that are shown in My Hexlist. A hex in the root is at level 1.
     public static let levels = 8
+    /// Maximum levels that are shown in a shared list, whose root is a hex at level 1 of My Hexlist.
+    public static let sharedLevels = 7
 
     /// A hex with the values from which the tree is derived.
     public struct Hex: Sendable {
@@ -32,6 +34,7 @@ public struct ListStructure: Sendable {
     }
 
     public let root: ListNode.ID
+    private let levels: Int
     public private(set) var hexes: [Hex]
     /// Number of loop iterations, for the test that the time is linear.
     private(set) var steps = 0
@@ -47,8 +50,10 @@ public struct ListStructure: Sendable {
     /// - Parameters:
     ///   - root: the list's id.
     ///   - hexes: all hexes of the list, each once. The root is ignored.
-    public init(root: ListNode.ID, hexes: [Hex]) {
+    ///   - levels: maximum levels that are shown.
+    public init(root: ListNode.ID, hexes: [Hex], levels: Int = levels) {
         self.root = root
+        self.levels = levels
         self.hexes = hexes.filter { $0.id != root }
         for (index, hex) in self.hexes.enumerated() { indices[hex.id] = index }
         deriveDeletions()
@@ -187,8 +192,8 @@ public struct ListStructure: Sendable {
             let outer = order[position]
             for index in contents[outer] {
                 steps += 1
-                level[index] = min(level[outer] + 1, Self.levels)
-                if level[outer] == Self.levels { containers[index] = containers[outer] }
+                level[index] = min(level[outer] + 1, levels)
+                if level[outer] == levels { containers[index] = containers[outer] }
                 order.append(index)
             }
             position += 1

@@ -27,15 +27,25 @@ extension ListTransaction {
         try merge(node)
     }
 
-    /// Sets a register. A node has at most `ListLimits.registers`: registers with an empty value make room for a new one.
+    /// Sets a register. A node has a maximum of registers (`ListLimits`): registers with an empty value make room for a new one.
     public mutating func setRegister(_ name: UTF8Text, of id: ListNode.ID, to value: UTF8Text) throws {
+        try setRegister(name, of: id, to: value, at: nextVersion())
+    }
+
+    /// Sets registers with one version.
+    public mutating func setRegisters(_ values: [UTF8Text: UTF8Text], of id: ListNode.ID) throws {
+        let version = nextVersion()
+        for (name, value) in values.sorted(by: { $0.key < $1.key }) { try setRegister(name, of: id, to: value, at: version) }
+    }
+
+    private mutating func setRegister(_ name: UTF8Text, of id: ListNode.ID, to value: UTF8Text, at version: ListVersion) throws {
         try detachDeletedContents(of: id)
         var node = ListNode(id: id)
         // A merge drops the oldest registers, whether or not they have a value. Those with a value are written again, so that empty ones go.
         for (name, register) in try storage.row(id)?.node.registersToRewrite(beforeAdding: name) ?? [] {
             node.registers[name] = ListNode.Register(version: nextVersion(), value: register.value)
         }
-        node.registers[name] = ListNode.Register(version: nextVersion(), value: value)
+        node.registers[name] = ListNode.Register(version: version, value: value)
         try merge(node)
     }
 
@@ -124,7 +134,7 @@ extension ListTransaction {
         guard !hasWrittenIgnoredMoves else { return }
         hasWrittenIgnoredMoves = true
         let hexes = try storage.hexes().map { ListStructure.Hex($0.node, leaves: $0.leaves) }
-        for (hex, container) in ListStructure(root: list, hexes: hexes).ignoredMoves {
+        for (hex, container) in ListStructure(root: list, hexes: hexes, levels: storage.levels).ignoredMoves {
             guard let key = try storage.row(hex)?.node.place?.key else { continue }
             var node = ListNode(id: hex)
             node.place = ListNode.Place(version: nextVersion(), parent: container, key: key)

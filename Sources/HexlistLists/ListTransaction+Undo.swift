@@ -33,6 +33,7 @@ extension ListTransaction {
     public mutating func undoAddition(
         of id: ListNode.ID, version: ListVersion?, _ undone: IgnoredVersions
     ) throws -> (inside: [ListNode.ID], kept: [ListNode.ID]) {
+        guard id != list else { return ([], [id]) }
         guard let row = try storage.row(id) else { return ([], []) }
         guard undone.isUnchanged(row.node, since: version) else { return ([], [id]) }
         var (unchanged, kept) = ([ListNode.ID](), [ListNode.ID]())
@@ -139,7 +140,13 @@ extension ListTransaction {
         guard let row = try storage.row(after.id) else { return false }
         let node = row.node
         let isRestored = try isRestored(node, with: restored)
-        let isDeleted = node.isDeletedAlone || node.isMarkedDeleted && row.state == .deleted && !isRestored
+        if node.id == list {
+            switch part {
+            case .addition, .deletion, .restoring, .place: return true  // without effect on the root
+            case .title, .register: break
+            }
+        }
+        let isDeleted = node.id != list && (node.isDeletedAlone || node.isMarkedDeleted && row.state == .deleted && !isRestored)
         switch part {
         case .place, .title, .register: if isDeleted { return false }  // a write would revive it
         case .addition, .deletion, .restoring: break

@@ -41,25 +41,52 @@ public struct ListTransaction<Storage: ListStorage> {
     public mutating func merge(_ node: ListNode, isReceived: Bool = false) throws -> Bool {
         let stored = try storage.row(node.id)
         var row = stored ?? ListRow(node: ListNode(id: node.id))
-        let changed = row.node.merge(node)
+        let changed = row.node.merge(node, isBounded: isReceived)
         guard stored == nil || !changed.isEmpty else { return false }
         let list = list
         if let stored { digest?.toggle(stored.node, in: list) }
         digest?.toggle(row.node, in: list)
+        // A node with a deletion mark is deleted or revived by any change.
+        let movesHexes = stored == nil || !changed.isDisjoint(with: [.place, .deletion]) || row.node.deletion != nil
+        try write(row, insteadOf: stored, isReceived && row.node == node ? .received : .changed, isReceived: isReceived, movesHexes)
+        return true
+    }
+
+    /// Replaces all values of a stored node by those that another replica sent, also newer ones. Private registers stay.
+    public mutating func replace(_ received: ListNode) throws {
+        guard let stored = try storage.row(received.id) else {
+            try merge(received, isReceived: true)
+            return
+        }
+        var row = stored
+        row.node = received
+        row.node.addPrivateRegisters(of: stored.node)
+        guard row.node != stored.node else { return }
+        let list = list
+        digest?.toggle(stored.node, in: list)
+        digest?.toggle(row.node, in: list)
+        try write(row, insteadOf: stored, .received, isReceived: true, true)
+    }
+
+    /// - Parameter movesHexes: whether the tree of hexes may change if the node is a hex.
+    private mutating func write(
+        _ row: ListRow, insteadOf stored: ListRow?, _ kind: ListWrite, isReceived: Bool, _ movesHexes: Bool
+    ) throws {
         clock.observe(row.node.latestTime)
         changes.append(ListChange(before: stored?.node, after: row.node, wasShown: stored?.state == .present))
-        try storage.write(row, isReceived && row.node == node ? .received : .changed)
-
-        if node.id.kind.isLeaf {
-            changedLeaves.insert(node.id)
-        } else if node.id.kind == .hex, node.id != list {
+        try storage.write(row, kind)
+        let id = row.node.id
+        if id.kind.isLeaf {
+            changedLeaves.insert(id)
+        } else if id == list {
+            // The root has no place and is never deleted, so the structure does not depend on it.
+            changedHexes.insert(list)
+        } else if id.kind == .hex {
             if isReceived { hasWrittenIgnoredMoves = false }
-            changedHexes.insert(node.id)
-            if stored == nil { addedHexes.insert(node.id) }
-            // A node with a deletion mark is deleted or revived by any change.
-            if stored == nil || !changed.isDisjoint(with: [.place, .deletion]) || row.node.deletion != nil { isStructureChanged = true }
+            changedHexes.insert(id)
+            if stored == nil { addedHexes.insert(id) }
+            if movesHexes { isStructureChanged = true }
         }
-        return true
     }
 
     /// Removes the changes made so far from `changes`, and returns them.
@@ -72,14 +99,28 @@ public struct ListTransaction<Storage: ListStorage> {
     /// - Parameter nodes: the digest of these nodes alone.
     public mutating func toggleDigest(_ nodes: ListDigest) { digest = digest.map { ListDigest($0.value ^ nodes.value) } }
 
+    /// Derives some links, and the tree of hexes, again with the next `deriveTree`, because hexes were removed from the storage.
+    public mutating func deriveAgain(_ links: [ListNode.ID]) {
+        changedLeaves.formUnion(links)
+        isStructureChanged = true
+    }
+
     /// The parts of the tree that a transaction changed.
     public struct TreeChanges: Equatable, Sendable {
-        /// Hexes whose values, container or state changed.
+        /// Hexes whose values, container or state changed, and the list's id if the values of the root changed.
         public var hexes: Set<ListNode.ID> = []
         /// Hexes whose shown leaves changed, or the list's id for the root.
         public var contents: Set<ListNode.ID> = []
+        /// Entries of shared lists that changed.
+        public var entries: Set<ListNode.ID> = []
 
         public init(hexes: Set<ListNode.ID> = [], contents: Set<ListNode.ID> = []) { (self.hexes, self.contents) = (hexes, contents) }
+
+        public mutating func formUnion(_ other: TreeChanges) {
+            hexes.formUnion(other.hexes)
+            contents.formUnion(other.contents)
+            entries.formUnion(other.entries)
+        }
     }
 
     /// Derives the tree again, as far as the changes affect it. The result is the same as after deriving it from all rows.
@@ -88,7 +129,10 @@ public struct ListTransaction<Storage: ListStorage> {
         var structure = isStructureChanged ? try Structure(storage) : nil
         if let structure { try addDependentLeaves(structure) }
         var leaves: [ListNode.ID: Int] = [:]
-        for leaf in changedLeaves { try derive(leaf, structure, &leaves, &tree) }
+        for leaf in changedLeaves {
+            try derive(leaf, structure, &leaves, &tree)
+            if leaf.kind == .sharedList { tree.entries.insert(leaf) }
+        }
         if structure == nil, try isVisibilityChanged(leaves) { structure = try Structure(storage) }
         if var structure {
             structure.addLeaves(leaves)
@@ -132,7 +176,8 @@ public struct ListTransaction<Storage: ListStorage> {
 
         init(_ storage: Storage) throws {
             rows = try storage.hexes().filter { $0.node.id != storage.list }
-            tree = ListStructure(root: storage.list, hexes: rows.map { ListStructure.Hex($0.node, leaves: $0.leaves) })
+            tree = ListStructure(
+                root: storage.list, hexes: rows.map { ListStructure.Hex($0.node, leaves: $0.leaves) }, levels: storage.levels)
         }
 
         mutating func addLeaves(_ changes: [ListNode.ID: Int]) {

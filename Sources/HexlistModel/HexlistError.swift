@@ -6,7 +6,7 @@ public struct HexlistError: Error, Sendable, Equatable, CustomStringConvertible 
         case badRequest, tooLarge, headTooLarge, forbidden, notFound, methodNotAllowed, ambiguous, daemonUnreachable, versionMismatch,
             alreadyRunning
         case configuration, identity, storeUnusable, portInUse, stateFolder
-        case keyConflict, outboxFull, storageFull, gone, recentlyFailed, refused, notSupported, `internal`
+        case keyConflict, changed, outboxFull, storageFull, gone, recentlyFailed, refused, notSupported, `internal`
     }
 
     public var code: Code

@@ -19,8 +19,10 @@ struct EventAllowance: Sendable {
         case impostors(of: PeerID)
         /// Files that a trusted peer fetched.
         case fetches(of: PeerID)
-        /// Changes of My Hexlist by an own machine.
+        /// Changes of lists by an own machine or a member, and offers, ends and failures of lists.
         case lists(of: PeerID)
+        /// Large deletions in lists. Counted separately, so that a member cannot cause the event to be omitted by offers.
+        case deletions(of: PeerID)
     }
 
     struct OmittedEvents: Equatable, Sendable {
@@ -39,7 +41,7 @@ struct EventAllowance: Sendable {
     private static let minute = Duration.seconds(60)
     private static let day = Duration.seconds(86_400)
 
-    /// The counts by source: one for strangers, and up to five for each trusted peer that caused events within a day.
+    /// The counts by source: one for strangers, and up to six for each trusted peer that caused events within a day.
     private var counts: [Source: Count] = [:]
 
     var sources: Int { counts.count }
@@ -108,7 +110,7 @@ extension EventAllowance.Source {
         case .alerts: 10
         case .peerPresence: 20
         case .impostors: 5
-        case .fetches, .lists: 20
+        case .fetches, .lists, .deletions: 20
         }
     }
 
@@ -120,7 +122,7 @@ extension EventAllowance.Source {
         case .alerts: 500
         case .peerPresence: 1_000
         case .impostors: 100
-        case .fetches, .lists: 1_000
+        case .fetches, .lists, .deletions: 1_000
         }
     }
 
@@ -128,7 +130,9 @@ extension EventAllowance.Source {
     var peer: PeerID? {
         switch self {
         case .strangers: nil
-        case .alerts(let peer), .peerPresence(let peer), .impostors(let peer), .fetches(let peer), .lists(let peer): peer
+        case .alerts(let peer), .peerPresence(let peer), .impostors(let peer), .fetches(let peer), .lists(let peer),
+            .deletions(let peer):
+            peer
         }
     }
 
@@ -141,6 +145,7 @@ extension EventAllowance.Source {
         case .impostors: "impostors"
         case .fetches: "fetches"
         case .lists: "lists"
+        case .deletions: "deletions"
         }
     }
 }

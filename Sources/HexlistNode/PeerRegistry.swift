@@ -2,6 +2,7 @@ import HexlistAPI
 import HexlistDiscovery
 import HexlistEnvelope
 import HexlistEventLoop
+import HexlistLists
 import HexlistModel
 import HexlistSession
 import HexlistStore
@@ -98,7 +99,10 @@ final class PeerRegistry {
         node.linkOpening.set(stored.records.contains { $0.openLinks > 0 }, lastEvent: stored.lastEvent)
         node.finder.apply(.remembered(Set(self.records.keys)), node)
         node.devices.knownChanged(node)
-        node.lists.ownMachinesChanged(to: Set(stored.records.lazy.filter(\.isOwn).map(\.peer)), node)
+        let trusted = self.records.values.lazy.filter { $0.trust == .trusted }.map {
+            ($0.peer, $0.isOwn ? ListExchange.Relation.ownMachine : .otherPerson)
+        }
+        node.lists.peersChanged(to: Dictionary(trusted) { first, _ in first }, node)
     }
 
     func reload(_ node: isolated Node) async {

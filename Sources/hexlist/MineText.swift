@@ -117,8 +117,10 @@ enum MineText {
     static func dead(_ mark: DeadLinkJSON) -> String { "dead: the page is gone (\(mark.status)), found \(HumanText.moment(mark.since))" }
 
     /// Returns the lines that show a hex and the hexes inside it as a tree: id, title and number of links of each.
-    static func tree(_ hex: HexJSON) -> [String] {
-        [line(hex.id, HexText.subject(hex), links: hex.linkCount, depth: 0)] + tree(hex.children ?? [], depth: 1)
+    /// - Parameter mark: that of a shared hex, such as `with 2`; `nil` for none.
+    static func tree(_ hex: HexJSON, mark: String? = nil) -> [String] {
+        [line(hex.id, HexText.subject(hex), links: hex.linkCount, depth: 0) + (mark.map { "  [shared: \($0)]" } ?? "")]
+            + tree(hex.children ?? [], depth: 1)
     }
 
     /// Returns the lines for the hexes inside another one, indented by `depth`. Recursive, with one call per level.

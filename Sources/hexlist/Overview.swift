@@ -18,9 +18,12 @@ struct Overview: Equatable {
     /// - Parameters:
     ///   - peers: all peers, including offline ones.
     ///   - fetches: whether any download runs or waits.
-    ///   - deletions: recent events about links that other machines of the user deleted.
+    ///   - deletions: recent events about links that other machines deleted.
+    ///   - offers: the hexes that others offer to share.
+    ///   - ended: recent events about shared hexes whose owners ended the sharing, or made them read-only.
     init(
-        _ status: StatusJSON, _ pairings: PairingOverview, _ peers: [PeerView], fetches: Bool = false, deletions: [EventJSON] = []
+        _ status: StatusJSON, _ pairings: PairingOverview, _ peers: [PeerView], fetches: Bool = false, deletions: [EventJSON] = [],
+        offers: [SharedHexOffer] = [], ended: [EventJSON] = []
     ) {
         let here = peers.filter { $0.state == .verified && $0.trust != .blocked }
         let trusted = here.filter { $0.trust == .trusted }
@@ -47,6 +50,17 @@ struct Overview: Equatable {
         if waiting > 0 { add("\(waiting) waiting to be sent", "hexlist outbox") }
         if failed > 0 { add("\(failed) not delivered", "hexlist outbox") }
         if fetches { add("files being downloaded", "hexlist transfers") }
+        for offer in offers.prefix(Self.offerLimit) {
+            add(SharingText.news(offer), offers.count == 1 ? "hexlist mine join" : "hexlist mine join \(offer.number)")
+        }
+        if offers.count > Self.offerLimit {
+            add(HumanText.count(offers.count - Self.offerLimit, "more offer", "more offers"), "hexlist mine join")
+        }
+        for event in ended {
+            let end = SharingEnd(event)
+            let name = event.peer.map { PeerDisplayName($0, event.tag).shown(.named) } ?? "another person"
+            add(end.news(name), end.command ?? "hexlist mine share")
+        }
         for event in deletions {
             let name = event.peer.map { PeerDisplayName($0, event.tag).shown(.named) } ?? "another machine"
             let deletion = LargeDeletion(event)
@@ -72,21 +86,44 @@ struct Overview: Equatable {
         next.append(Line(text: "see all commands", command: "hexlist --help"))
     }
 
-    /// Time for which a deletion of many links by another machine is news, unless it was undone before.
-    private static let deletionDays = 3
+    /// Time for which a deletion of many links by another machine is news, unless it was undone before, and the end of a sharing.
+    private static let newsDays = 3
+    /// Maximum number of offers that are listed.
+    private static let offerLimit = 3
 
-    /// Returns the recent events about links that other machines of the user deleted, of which all changes can still be undone.
-    static func deletions(_ client: HexlistClient) async throws -> [EventJSON] {
-        let since = Timestamp(milliseconds: Timestamp.now.milliseconds - Int64(deletionDays) * 86_400_000)
+    /// Returns the recent events of a type, oldest first.
+    private static func news(_ client: HexlistClient, _ type: String) async throws -> [EventJSON] {
+        let since = Timestamp.now.milliseconds - Int64(newsDays) * 86_400_000
         var events: [EventJSON] = []
         do {
-            _ = try await client.events(.last(10), types: ["list.deleted"], limit: 10) {
-                if $0.at.milliseconds >= since.milliseconds { events.append($0) }
-            }
+            _ = try await client.events(.last(10), types: [type], limit: 10) { if $0.at.milliseconds >= since { events.append($0) } }
         } catch let error as HexlistError where error.code == .badRequest {
             return []  // a daemon of an earlier version does not have this type
         }
-        guard !events.isEmpty else { return [] }
+        return events
+    }
+
+    /// Returns the recent events about shared hexes whose owners ended the sharing, or made them read-only, unless the user deleted the hex
+    /// or the access changed since; one per hex.
+    static func ended(_ client: HexlistClient, _ lists: SharedHexes) async throws -> [EventJSON] {
+        var seen: Set<String> = []
+        return try await news(client, "list.ended").reversed().filter { event in
+            let end = SharingEnd(event)
+            // The event has no hex if the contents had not arrived on this machine.
+            let shared = lists.shared.first { shared in
+                !shared.owned && shared.access.known == (end.isEnd ? ShareAccess.none : .read)
+                    && (end.hex.map { $0 == shared.hex } ?? shared.peers.contains { $0.uuid == event.peer })
+            }
+            return shared.map { seen.insert($0.list).inserted } ?? false
+        }
+    }
+
+    /// Returns the recent events about links that other machines of the user deleted, of which all changes can still be undone.
+    static func deletions(_ client: HexlistClient) async throws -> [EventJSON] {
+        let events = try await news(client, "list.deleted")
+        guard let first = events.first else { return [] }
+        // An event is recorded after the changes that it names.
+        let since = Timestamp(milliseconds: first.at.milliseconds - 3_600_000)
         let log = try await client.mineLog(since: since, limit: LocalAPI.pageLimit)
         let undoable = Set(log.items.lazy.filter(\.undoable).map(\.number))
         return events.filter { event in
@@ -122,9 +159,11 @@ extension Hexlist {
         do {
             let overview = try await CommonOptions.parse([]).withClient { client in
                 let transfers = try await client.transfers([.waiting, .running, .paused], limit: 1)
+                let lists = try await client.sharedHexesIfAny()
                 return Overview(
                     try await client.status(), try await client.pairings(), try await client.peers(all: true),
-                    fetches: !transfers.items.isEmpty, deletions: try await Overview.deletions(client))
+                    fetches: !transfers.items.isEmpty, deletions: try await Overview.deletions(client), offers: lists.openOffers,
+                    ended: try await Overview.ended(client, lists))
             }
             try overview.print(Output(json: false))
         } catch let error as HexlistError {

@@ -12,6 +12,7 @@ import json
 import os
 import random
 import re
+import select
 import shutil
 import signal
 import socket
@@ -417,6 +418,65 @@ class Daemon:
     def hexlist(self, *arguments, seconds=60):
         return subprocess.run([os.path.join(BIN, "hexlist"), *arguments], env=self.environment(), stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=seconds)
+
+
+class Cable:
+    """A connection between two daemons: forwards to the port of a daemon, counts, and can be cut."""
+
+    def __init__(self, daemon):
+        self.daemon = daemon
+        self.is_cut = False
+        self.bytes = self.connections = 0
+        self.open = set()
+        self.lock = threading.Lock()
+        self.listener = socket.create_server(("127.0.0.1", 0), backlog=64)
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            near, _ = self.listener.accept()
+            threading.Thread(target=self.carry, args=(near,), daemon=True).start()
+
+    def carry(self, near):
+        with near:
+            if self.is_cut:
+                return
+            try:
+                far = socket.create_connection(("127.0.0.1", self.daemon.port), timeout=10)
+            except OSError:
+                return
+            with far, self.held(near, far):
+                self.connections += 1
+                pairs = {near: far, far: near}
+                with contextlib.suppress(OSError):
+                    while True:
+                        for source in select.select(list(pairs), [], [])[0]:
+                            data = source.recv(1 << 16)
+                            if not data:
+                                return
+                            self.bytes += len(data)
+                            pairs[source].sendall(data)
+
+    @contextlib.contextmanager
+    def held(self, *sockets):
+        with self.lock:
+            self.open.update(sockets)
+        try:
+            yield
+        finally:
+            with self.lock:
+                self.open.difference_update(sockets)
+
+    def cut(self):
+        self.is_cut = True
+        with self.lock:
+            for wire in self.open:
+                with contextlib.suppress(OSError):
+                    wire.shutdown(socket.SHUT_RDWR)
+
+    def mend(self):
+        self.is_cut = False
 
 
 def pair(folder, first="sender", second="receiver", state=None, config="", second_config=None):

@@ -73,6 +73,30 @@ struct NewsTests {
         #expect(news.new == [.init(text: "laptop2 deleted 812 of 3 000 links", command: "hexlist mine undo 951 952")])
     }
 
+    @Test("offers of shared hexes and the end of a sharing are news") func sharing() throws {
+        func offer(_ number: Int64) -> SharedHexOffer {
+            SharedHexOffer(
+                number: number, list: "l", uuid: Self.other, tag: PeerSummary(name: "ada", alias: "ada", trust: .trusted), title: "Reading",
+                access: .write, hexes: 0, links: 212, at: Timestamp(milliseconds: 0))
+        }
+        let text = "ada wants to share \"Reading\" (212 links; you can edit it)"
+        let one = Overview(Self.status(), PairingOverview(items: []), [], offers: [offer(4)])
+        #expect(one.new == [.init(text: text, command: "hexlist mine join")])
+        let many = Overview(Self.status(), PairingOverview(items: []), [], offers: (1...5).map(offer))
+        #expect(many.new.count == 4 && many.new[1] == .init(text: text, command: "hexlist mine join 2"))
+        #expect(many.new[3] == .init(text: "2 more offers", command: "hexlist mine join"))
+        let data = try JSONValue(parsing: Array(#"{"title":"Reading","access":"read","hex":"41","rejected":"3","copy":"44"}"#.utf8))
+        let ended = EventJSON(
+            number: 1, at: Timestamp(milliseconds: 0), type: "list.ended", peer: Self.other,
+            tag: PeerSummary(name: "ada", alias: "ada", trust: .trusted), data: data)
+        let news = Overview(Self.status(), PairingOverview(items: []), [], ended: [ended])
+        #expect(
+            news.new == [
+                .init(
+                    text: "ada made \"Reading\" read-only; 3 changes were not accepted", command: "hexlist show 44")
+            ])
+    }
+
     @Test("a trusted peer with a conflicting identity is listed; held hexes count as strangers' unless a policy holds them")
     func conflict() {
         var twice = Self.peer("Bob", alias: "Bob", .trusted, .ghost)

@@ -156,8 +156,10 @@ import Testing
         #expect(MineHistoryText.author(change(by: nil)).text == "here")
         #expect(MineHistoryText.author(change(by: Self.laptop)).text == "laptop2")
         let merge = change(by: Self.laptop, joined: true)
-        #expect(MineHistoryText.change(merge) == "merged, which added 2 hexes")
-        #expect(MineHistoryText.subject(merge) == "My Hexlist of laptop2")
+        #expect(MineHistoryText.change(merge) == "first exchange, which added 2 hexes")
+        #expect(MineHistoryText.subject(merge, own: [Self.laptop]) == "My Hexlist of laptop2")
+        // The first contents of a shared hex.
+        #expect(MineHistoryText.subject(merge) == "(no description)")
         let columns = MineHistoryText.columns(hasAuthors: true, ofHex: false)
         #expect(columns.header == ["NUMBER", "WHEN", "AUTHOR", "CHANGE", "HEX", "DESCRIPTION"])
         #expect(columns.cells(merge).count == 6)
@@ -174,6 +176,6 @@ import Testing
         #expect(deletion?.summary == "laptop2 deleted 812 of 3 000 links")
         #expect(deletion?.body == "To restore them: `hexlist mine undo 951 952`")
         let stuck = NotificationText(try event("list.stuck", #"{"reason":"clock","milliseconds":"90000000"}"#))
-        #expect(stuck?.summary == "My Hexlist is not in sync with laptop2")
+        #expect(stuck?.summary == "Changes are not exchanged with laptop2")
     }
 }

@@ -60,6 +60,25 @@ import Testing
         }
     }
 
+    @Test("an entry of a shared list has 256 registers") mutating func registersOfSharedList() throws {
+        let root = lists.list
+        let entry = try lists.change(.a) { list, generator in
+            try list.add(
+                .sharedList, in: root, key: list.keys(at: .first, in: root, using: &generator)[0], title: "", using: &generator)
+        }
+        for number in 1...260 {
+            try lists.change(number % 2 == 0 ? .a : .b) { list, _ in
+                if number > 100 { try list.setRegister(UTF8Text("with/\(number - 100)"), of: entry, to: "") }
+                try list.setRegister(UTF8Text("with/\(number)"), of: entry, to: "read")
+            }
+            try lists.sync()
+        }
+        for machine in [Scenario.Machine.a, .b, .c] {
+            let registers = try #require(lists.node(entry, on: machine)).registers
+            #expect(registers.count == 256 && registers.count { !$0.value.value.isEmpty } == 100)
+        }
+    }
+
     @Test("the URL of one link: both URLs, one below the other, with title and other values") mutating func sameURL() throws {
         let news = try lists.hex(.a, "News")
         let link = try lists.link(.a, "1", in: news)

@@ -153,6 +153,18 @@ import Testing
         #expect(try decode(later).skipped == 1)
     }
 
+    @Test("an entry of a shared list has up to 256 registers, other nodes up to 64") func registersOfSharedLists() throws {
+        func count(_ id: String, _ registers: Int) throws -> Int? {
+            let page = try decode(
+                #"{"n":"\#(id)","gone":[1,0,0],"r":{"read":[[1,0,0],""],\#(Self.registers(registers, value: ""))}}"#, from: .ownMachine)
+            return page.nodes.first?.registers.count
+        }
+        for (id, maximum) in [(Self.sharedList, 256), (Self.link, 64), (Self.hex, 64)] {
+            #expect(try count(id, maximum) == maximum + 1)
+            #expect(try count(id, maximum + 1) == nil)
+        }
+    }
+
     @Test(
         "a page that is malformed itself is refused",
         arguments: [

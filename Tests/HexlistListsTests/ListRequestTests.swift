@@ -60,15 +60,38 @@ import Testing
         #expect(try ListOverview(decoding: overview.json) == overview)
     }
 
+    @Test("an entry with an epoch, and one whose sharing has ended, are encoded and decoded again") func epochAndEnd() throws {
+        var overview = ListOverview(now: 1, isOwnMachine: true)
+        var entry = try Self.entry()
+        (entry.role, entry.epoch) = (.joined, "2 x")
+        let ended = ListOverview.Entry(
+            list: entry.list, role: .shared, access: .ended, replica: ReplicaNumber(0), sequence: 0, digest: ListDigest())
+        overview.lists = [entry, ended]
+        let json = String(decoding: overview.json, as: UTF8.self)
+        #expect(json.contains(#""digest":"00000000000000bb","epoch":"2 x"}"#))
+        #expect(
+            json.hasSuffix(
+                #""role":"shared","access":"none","title":"","hexes":0,"links":0,"replica":"0000000000000000","seq":0,"#
+                    + #""digest":"0000000000000000"}]}"#))
+        #expect(try ListOverview(decoding: overview.json) == overview)
+        for empty in [#""epoch":"""#, #""epoch":null"#] {
+            let decoded = try ListOverview(decoding: Array(json.replacing(#""epoch":"2 x""#, with: empty).utf8))
+            #expect(decoded.lists.first?.epoch == .empty && decoded.skipped == 0)
+        }
+    }
+
     @Test("the longest overview is within its bounds") func longest() throws {
         var overview = ListOverview(now: .max, isOwnMachine: true)
-        let entry = try Self.entry(title: UTF8Text(String(repeating: "\u{1}", count: 1_000)))
+        var entry = try Self.entry(title: UTF8Text(String(repeating: "\u{1}", count: 1_000)))
+        (entry.hexes, entry.links, entry.sequence) = (.max, .max, .max)
+        entry.epoch = UTF8Text(String(repeating: "\u{1}\\", count: 1_000))
         overview.lists = Array(repeating: entry, count: ListLimits.overviewLists + 1)
         let json = overview.json
         #expect(json.count <= ListLimits.overviewBytes)
         let decoded = try ListOverview(decoding: json)
         #expect(decoded.lists.count == ListLimits.overviewLists && decoded.skipped == 0)
         #expect(decoded.lists.allSatisfy { $0.title.count == ListLimits.overviewTitleBytes })
+        #expect(decoded.lists.allSatisfy { $0.epoch == UTF8Text(String(repeating: "\\", count: ListLimits.epochBytes)) })
     }
 
     @Test(
@@ -87,7 +110,9 @@ import Testing
             (#""role":"own""#, #""role":"new""#), (#""role":"own""#, #""role":1"#), (#""access":"write""#, #""access":"delete""#),
             (#""seq":4711"#, #""seq":-1"#), (#""seq":4711"#, #""seq":1e3"#), (#""digest":"00000000000000bb""#, #""digest":"bb""#),
             (#""replica":"00000000000000aa""#, #""replica":null"#), (#""hexes":3"#, #""hexes":-3"#),
-            (#""title":"My Hexlist""#, #""title":5"#),
+            (#""title":"My Hexlist""#, #""title":5"#), (#""access":"write""#, #""access":"NONE""#),
+            (#""hexes":3"#, #""epoch":5"#), (#""hexes":3"#, #""epoch":"é""#), (#""hexes":3"#, #""epoch":"\n""#),
+            (#""hexes":3"#, #""epoch":"\#(String(repeating: "e", count: 65))""#),
             (#""links":212"#, #""links":"212""#), ("018BCFE5-6800-8100-8000", "018BCFE5-6800-8200-8000"),
         ])
     func leftOut(good: String, bad: String) throws {
@@ -109,6 +134,7 @@ import Testing
         #expect(!overview.isOwnMachine)
         let entry = try #require(overview.lists.first)
         #expect(entry.role == .joined && entry.access == .read && entry.title.isEmpty && entry.hexes == 0 && entry.links == 0)
+        #expect(entry.epoch.isEmpty)
     }
 
     // MARK: - Pages

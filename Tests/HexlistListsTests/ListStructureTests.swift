@@ -178,6 +178,66 @@ import Testing
         #expect(machine.text == "+ H\n  - t1 <1>\n")
     }
 
+    @Test("changed values of the root are reported like those of a hex, without another hex or its contents", .offPool)
+    func rootValues() throws {
+        var lists = Scenario()
+        let root = lists.list
+        try lists.link(.a, "1", in: lists.hex(.a, "H"))
+        func tree(_ change: (inout Transaction) throws -> Void) throws -> Transaction.TreeChanges {
+            var transaction = Transaction(
+                storage: lists.world.machines[0].storage, replica: ReplicaNumber(3), clock: lists.world.machines[0].clock,
+                digest: ListDigest(), now: lists.world.now)
+            try change(&transaction)
+            return try transaction.deriveTree()
+        }
+        let rename = try tree { try $0.setTitle(of: root, to: "Reading") }
+        #expect(rename == Transaction.TreeChanges(hexes: [root]))
+        let link = try tree {
+            var generator = SeededGenerator(seed: 4)
+            _ = try $0.add(.link, in: root, key: OrderKey(bytes: [1]), title: "t", url: "u", using: &generator)
+        }
+        #expect(link == Transaction.TreeChanges(contents: [root]))
+        let nothing = try tree {
+            try $0.merge(ListNode(id: root))
+            _ = try $0.deriveTree()
+            try $0.merge(ListNode(id: root))
+        }
+        #expect(nothing == Transaction.TreeChanges())
+        try lists.rename(.a, root, "Reading")
+        try lists.change(.b) { list, _ in try list.setRegister("color", of: root, to: "red") }
+        try lists.expect("+ H", "  - t1 <1>")
+        let node = try #require(lists.node(root, on: .c))
+        #expect(node.title?.value == "Reading" && node.registers["color"]?.value == "red")
+    }
+
+    @Test("the root is not deleted by a deletion mark, not moved by a place, and not deleted by an undo", .offPool) func rootMark() throws {
+        var lists = Scenario()
+        let root = lists.list
+        let hex = try lists.hex(.a, "H")
+        try lists.link(.a, "1", in: hex)
+        try lists.link(.a, "2", in: root)
+        let first = try lists.world.change(0) { list, _ in try list.setTitle(of: root, to: "Reading") }
+        for with in [nil, root, hex] {
+            var forged = ListNode(id: root)
+            let version = ListVersion(clock: HybridClock.time(milliseconds: lists.world.now), replica: ReplicaNumber(9))
+            forged.deletion = DeletionMark(version: version, with: with)
+            forged.place = ListNode.Place(version: version, parent: with ?? hex, key: OrderKey(bytes: [1]), previousParent: hex)
+            try lists.change(.b) { list, _ in _ = try list.merge(forged, isReceived: true) }
+            try lists.expect("- t2 <2>", "+ H", "  - t1 <1>")
+            let deleted = try lists.change(.a) { list, _ in try list.delete(root) }
+            let isMoved = try lists.change(.a) { list, _ in try list.move(root, to: hex, key: OrderKey(bytes: [1])) }
+            #expect(deleted.isEmpty && !isMoved)
+            let rename = try lists.world.change(0) { list, _ in try list.setTitle(of: root, to: "Again") }
+            let kept = try lists.change(.a) { list, _ in try list.undo(first + rename) }
+            #expect(kept.isEmpty)
+            try lists.expect("- t2 <2>", "+ H", "  - t1 <1>")
+            #expect(lists.node(root, on: .c)?.title?.value == "Reading")
+        }
+        let kept = try lists.change(.a) { list, _ in try list.undoAddition(of: root, version: nil, list.ignoredVersions(of: first)).kept }
+        #expect(kept == [root])
+        try lists.expect("- t2 <2>", "+ H", "  - t1 <1>")
+    }
+
     @Test("nodes of an unknown kind are kept and passed on, but not shown", .offPool) func unknownKind() throws {
         var lists = Scenario()
         var generator = SeededGenerator(seed: 10)

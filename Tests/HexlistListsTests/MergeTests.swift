@@ -59,27 +59,34 @@ import Testing
         }
     }
 
-    @Test("of more than 64 registers by several writers, the newest stay; merging is still associative") func manyRegisters() {
+    @Test(
+        "of more than 64 registers by several writers, or 256 of a shared list, the newest stay; merging is still associative",
+        arguments: [(kind: .hex, maximum: 64), (kind: .link, maximum: 64), (kind: .sharedList, maximum: 256)]
+            as [(kind: ListNode.Kind, maximum: Int)])
+    func manyRegisters(kind: ListNode.Kind, maximum: Int) {
         var nodes = Nodes(seed: 6)
-        let id = nodes.ids[0]
+        let id = ListNode.ID(kind: kind, time: 1, using: &nodes.generator)
         func node() -> ListNode {
             var node = ListNode(id: id)
-            for _ in 0..<60 {
+            for _ in 0..<maximum - 4 {
                 let version = ListVersion(clock: Int64(1 + nodes.random(30)), replica: ReplicaNumber(0))
-                node.registers[UTF8Text("n\(nodes.random(90))")] = ListNode.Register(version: version, value: nodes.text())
+                node.registers[UTF8Text("n\(nodes.random(maximum * 3 / 2))")] = ListNode.Register(version: version, value: nodes.text())
             }
             node.registers["read"] = ListNode.Register(version: nodes.version(), value: "")
             return node
         }
-        for _ in 0..<200 {
+        var most = 0
+        for _ in 0..<100 {
             let (first, second, third) = (node(), node(), node())
             let all = merged(merged(first, second), third)
             #expect(merged(first, merged(second, third)) == all && merged(third, first, second) == all && merged(all, second) == all)
-            #expect(all.registers.count <= ListLimits.registers + 1 && all.registers["read"] != nil)
+            #expect(all.registers.count <= maximum + 1 && all.registers["read"] != nil)
+            most = max(most, all.registers.count)
             var again = all
             let changes = again.merge(first)
             #expect(changes.isEmpty)
         }
+        #expect(most == maximum + 1)
     }
 
     @Test("a merge reports what changed") func changes() {

@@ -18,7 +18,7 @@ import Testing
     private func changed(added: Int = 0, deleted: Int = 0) -> ListChangeReports.Report {
         var sums = ListChangeReports.Sums()
         (sums.added, sums.deleted) = (added, deleted)
-        return .changed(peer, sums)
+        return .changed(ListChangeReports.Source(peer: peer), sums)
     }
 
     @Test("the first change is reported at once, later ones once a minute with their sums") func minute() {
@@ -77,6 +77,21 @@ import Testing
             expected.changes = pages.indices.map { Int64($0) + 7 }
             #expect(deletions == [expected])
         }
+    }
+
+    @Test("a large deletion is reported after a minute, or at the end, although more pages follow") func endless() {
+        var reports = ListChangeReports()
+        let page = result(deleted: 200, of: 200, change: 7)
+        #expect(reports.add(page, from: peer, isLast: false, now: time) == [changed(deleted: 200)])
+        #expect(reports.nextDeadline == time + .seconds(60))
+        var deletion = ListChangeReports.Deletion(linksBefore: 200)
+        (deletion.links, deletion.changes) = (200, [7])
+        let report = ListChangeReports.Report.deleted(ListChangeReports.Source(peer: peer), deletion)
+        #expect(reports.takeDue(now: time + .seconds(59)) == [])
+        #expect(reports.takeDue(now: time + .seconds(60)) == [report])
+        #expect(reports.nextDeadline == nil && reports.takeAll() == [])
+        _ = reports.add(page, from: peer, isLast: false, now: time + .seconds(200))
+        #expect(reports.remove(peer) == [report])
     }
 
     @Test("deletions within a minute count together, later ones do not") func separate() {

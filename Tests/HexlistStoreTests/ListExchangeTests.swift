@@ -30,7 +30,7 @@ private final class Machine {
     func run(with other: Machine, at now: Int64 = start) async throws {
         var actions: [ListExchange.Action] = []
         var time = ContinuousClock.now
-        exchange.opened(other.peer.id, now: time, &actions)
+        exchange.opened(other.peer.id, as: .ownMachine, now: time, &actions)
         var count = 0
         while true {
             if actions.isEmpty {
@@ -55,23 +55,24 @@ private final class Machine {
         switch action {
         case .announce, .report: break
         case .requestOverview:
-            let before = try #require(try test.read { try $0.localListState(with: peer) })
+            let before = try test.read { try $0.localListState(with: peer) }
             let json = try other.test.read { try $0.listOverview(for: self.peer.id, at: now) }.json
-            let localState = try #require(try test.read { try $0.localListState(with: peer) })
+            let localState = try test.read { try $0.localListState(with: peer) }
             exchange.overviewArrived(
                 try ListOverview(decoding: json), from: peer, before: before, localState: localState, clock: now, now: time, &actions)
         case .requestPage(let list, _):
             guard let page = try await page(of: list, from: other, at: now) else {
                 return exchange.failed(.notFound, peer, now: time, &actions)
             }
-            exchange.pageStored(list, from: peer, hasRows: !page.nodes.isEmpty, isLast: page.isLast, now: time, &actions)
+            let hasRows = !page.nodes.isEmpty
+            exchange.pageStored(list, from: peer, hasRows: hasRows, changedRows: hasRows, isLast: page.isLast, now: time, &actions)
         case .join(let list, _):
-            let sequence = try #require(try test.read { try $0.localListState(with: peer) }).sequence
+            let sequence = try #require(try record.sequence)
             joins.append(try await store.joinList(list, with: peer, ifStillAt: sequence, at: now, diskReserve: 0))
             exchange.listReplaced(byThatOf: peer, now: time, &actions)
             exchange.joined(list, with: peer, now: time, &actions)
-        case .repair:
-            try await store.repairList(with: peer)
+        case .repair(let list, _):
+            try await store.repairList(list, with: peer)
             exchange.repaired(peer, now: time, &actions)
         }
     }
@@ -83,7 +84,7 @@ private final class Machine {
         guard case .page(let json) = try other.store.listPageSync(list, parsed, for: peer.id, at: now) else { return nil }
         let page = try ListPage(decoding: json, from: .ownMachine, now: now)
         received += page.nodes.count
-        _ = try await store.mergeListPage(page, answering: request, from: other.peer.id, at: now, diskReserve: 0)
+        _ = try await store.mergeListPage(page, answering: request, from: other.peer.id, as: .ownMachine, at: now, diskReserve: 0)
         return page
     }
 
@@ -266,7 +267,7 @@ private struct Failure: Error {
         }
         let page = try ListPage(decoding: json, from: .ownMachine, now: start)
         func merge(reserve: Int64 = 0) async throws -> ListPageResult {
-            try await bob.store.mergeListPage(page, answering: request, from: ada.peer.id, at: start, diskReserve: reserve)
+            try await bob.store.mergeListPage(page, answering: request, from: ada.peer.id, as: .ownMachine, at: start, diskReserve: reserve)
         }
         await #expect(throws: ListFault.diskFull) { try await merge(reserve: .max) }
         let result = try await merge()
@@ -275,7 +276,7 @@ private struct Failure: Error {
         var other = page
         (other.after, other.through) = (5, 9)
         await #expect(throws: ListFault.invalid) {
-            _ = try await bob.store.mergeListPage(other, answering: request, from: ada.peer.id, at: start, diskReserve: 0)
+            _ = try await bob.store.mergeListPage(other, answering: request, from: ada.peer.id, as: .ownMachine, at: start, diskReserve: 0)
         }
         await #expect(throws: ListFault.outdated) { try await merge() }
         #expect(try bob.record.sequence == before)
@@ -468,7 +469,7 @@ private struct Failure: Error {
         #expect(try bob.trash.isEmpty && bob.joins == [ListSize(hexes: 2, links: 6)])
 
         let restored = try Machine(2, copyOf: image)
-        try await restored.store.renewReplica()
+        try await restored.store.renewReplicas()
         try await edit(restored, both, "Later", "later", at: start + 10)
         try await edit(restored, only, "Later too", "later too", at: start + 11)
         _ = try await ada.store.removeOwnMachine(bob.peer.id)
@@ -627,7 +628,8 @@ private struct Failure: Error {
             (page.after, page.through) = (whole.after + Int64(4 * part), whole.after + Int64(4 * part + 4))
             page.isLast = part == 2
             let request = try bob.test.read { try $0.listPageRequest(of: list, from: ada.peer.id) }
-            let result = try await bob.store.mergeListPage(page, answering: request, from: ada.peer.id, at: start + 2, diskReserve: 0)
+            let result = try await bob.store.mergeListPage(
+                page, answering: request, from: ada.peer.id, as: .ownMachine, at: start + 2, diskReserve: 0)
             deleted.hexes += result.hexes.deleted
             deleted.links += result.links.deleted
             if result.links.deleted > 0, deleted.links == result.links.deleted { #expect(result.linksBefore == 10) }
@@ -669,7 +671,7 @@ private struct Failure: Error {
             }
         }
         await #expect(throws: ListFault.full) {
-            try await bob.store.mergeListPage(page, answering: request, from: ada.peer.id, at: start, diskReserve: 0)
+            try await bob.store.mergeListPage(page, answering: request, from: ada.peer.id, as: .ownMachine, at: start, diskReserve: 0)
         }
         let after = try bob.record
         #expect(after.sequence == before.sequence && after.digest == before.digest && after.changes == before.changes)

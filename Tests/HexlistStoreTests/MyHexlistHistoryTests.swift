@@ -692,9 +692,27 @@ import Testing
         _ = try test.write { writer in try writer.change { try writer.run("UPDATE mineChange SET lived = ? - (number < 3)", lived) } }
         #expect(try test.write { try $0.maintain(at: lived + 30 * day - 1) }.changesForgotten == 2)
         #expect(try log().map(\.number) == [4, 3] && bytesAreRight())
-        _ = try test.write { writer in try writer.change { try writer.run("UPDATE list SET changes = changes + 19998") } }
+        _ = try test.write { writer in
+            try writer.change {
+                // 19 998 copies of the last change.
+                try writer.run("CREATE TEMP TABLE copied AS SELECT * FROM mineChange WHERE number = 4")
+                for _ in 0..<19_998 {
+                    try writer.run("UPDATE copied SET number = number + 1")
+                    try writer.run("INSERT INTO mineChange SELECT * FROM copied")
+                }
+                try writer.run("DROP TABLE copied")
+                try writer.run(
+                    "UPDATE list SET changes = changes + 19998, changeBytes = (SELECT sum(bytes) FROM mineChange)")
+            }
+        }
+        func bounds() throws -> [Int64] {
+            try test.read {
+                try $0.first("SELECT min(number), max(number), count(*) FROM mineChange") { [$0.int64(0), $0.int64(1), $0.int64(2)] } ?? []
+            }
+        }
+        #expect(try bounds() == [3, 20_002, 20_000])
         try await store.editMine(hex, MineEdit(description: "x"), at: start)
-        #expect(try log().map(\.number) == [20_003, 4] && bytesAreRight())
+        #expect(try bounds() == [4, 20_003, 20_000] && bytesAreRight())
         let text = String(repeating: "x", count: 60_000)
         var edit = MineEdit(links: (0..<150).map { .init(url: "https://\($0)", linkDescription: text) })
         try await store.editMine(hex, edit, at: start)

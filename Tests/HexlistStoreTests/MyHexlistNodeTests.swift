@@ -8,40 +8,62 @@ import Testing
 
 /// The nodes of My Hexlist, and the rows of `hex` and `link` that show them.
 @Suite(.timeLimit(.minutes(5))) struct MyHexlistNodeTests {
-    /// Compares the rows of My Hexlist with the nodes, and the derived values of the nodes with those derived from all nodes.
+    /// Compares the rows of My Hexlist with the nodes of all lists, and the derived values of the nodes with those derived from all nodes.
     func rowsShowTheNodes(_ store: HexStore) throws -> Bool {
         try store.readSync { reader in
-            let list = try ListRecord(on: reader)
-            let storage = try SQLListStorage(list, on: reader)
-            var shown = 0
-            for id in try reader.all("SELECT uuid FROM node WHERE kind = 1 AND state <> 1", read: { $0.nodeID(0) }).compactMap(\.self) {
-                let node = try #require(try storage.row(id))
-                let expected = try reader.content(of: node)
-                let row = try #require(
-                    try reader.first("SELECT hex FROM node WHERE uuid = ?", node.node.id.uuid) { $0.optionalInt64(0) } ?? nil)
-                let detail = try #require(try reader.hex(row))
-                let parent = try reader.first("SELECT uuid FROM node WHERE hex = ?", detail.summary.parent ?? -1) { $0.nodeID(0) } ?? nil
-                #expect(detail.content.texts == expected.texts && detail.summary.linkCount == node.leaves)
-                #expect((parent ?? list.id) == node.container && detail.summary.location == .mine)
-                let children = try storage.contents(of: node.node.id).filter { $0.node.id.kind == .hex }.map(\.node.id)
-                let rows = try reader.all(
-                    "SELECT node.uuid FROM hex JOIN node ON node.hex = hex.id WHERE hex.parent = ? ORDER BY hex.position", row
-                ) {
-                    $0.nodeID(0)
-                }
-                #expect(rows == children)
-                shown += 1
+            let lists = try reader.all("SELECT id FROM list WHERE id = 1 OR entry IS NOT NULL") { $0.int64(0) }.map {
+                try ListRecord(on: reader, row: $0)
             }
-            let tops = try reader.all("SELECT hex FROM node WHERE container = ? AND state <> 1 ORDER BY orderKey", list.id.uuid) {
-                $0.int64(0)
-            }
+            let shown = try lists.reduce(0) { try $0 + shownHexes(of: $1, reader) }
+            let mine = try ListRecord(on: reader)
+            let tops = try reader.all(
+                """
+                SELECT hex FROM node WHERE container = ? AND state <> 1 AND list = 1 AND (kind = 1 OR uuid IN (SELECT entry FROM list))
+                ORDER BY orderKey
+                """, mine.id.uuid
+            ) { $0.int64(0) }
             let listed = try reader.hexPage(HexFilter(location: .mine), limit: 1_000).items.map(\.id)
             let ordered = try reader.first("SELECT count(*) FROM hex WHERE orderKey IS NOT NULL") { $0.int(0) }
             #expect(ordered == listed.count)
             let hexes = try reader.first("SELECT count(*) FROM hex WHERE location IN ('mine', 'inside')") { $0.int(0) }
             #expect(tops == listed && hexes == shown)
-            return try derivedAgain(storage.nodes(), list) == storage.allRows()
+            return try lists.allSatisfy { list in
+                let storage = try SQLListStorage(list, on: reader)
+                return try derivedAgain(storage.nodes(), list) == storage.allRows()
+            }
         }
+    }
+
+    /// Compares the rows of the shown hexes of a list with their nodes, and returns their number.
+    private func shownHexes(of list: ListRecord, _ reader: StoreReader) throws -> Int {
+        let storage = try SQLListStorage(list, on: reader)
+        var shown = 0
+        let ids = try reader.all("SELECT uuid FROM node WHERE kind = 1 AND state <> 1 AND list = ?", list.row) { $0.nodeID(0) }
+        for id in ids.compactMap(\.self) where list.isShared || id != list.id {
+            let node = try #require(try storage.row(id))
+            let expected = try reader.content(of: node, in: storage)
+            let row = try #require(
+                try reader.first("SELECT hex FROM node WHERE uuid = ? AND list = ?", id.uuid, list.row) { $0.optionalInt64(0) } ?? nil)
+            let detail = try #require(try reader.hex(row))
+            let parent =
+                try reader.first("SELECT uuid FROM node WHERE hex = ? AND kind = 1", detail.summary.parent ?? -1) { $0.nodeID(0) } ?? nil
+            #expect(detail.content.texts == expected.texts && detail.summary.linkCount == expected.links.count)
+            if id == list.id {
+                #expect(parent == nil && detail.summary.location == .mine)
+            } else {
+                #expect((parent ?? list.id) == node.container && detail.summary.linkCount == node.leaves)
+                #expect(detail.summary.location == .mine)
+            }
+            let children = try storage.contents(of: id).filter { $0.node.id.kind == .hex }.map(\.node.id)
+            let rows = try reader.all(
+                "SELECT node.uuid FROM hex JOIN node ON node.hex = hex.id AND node.kind = 1 WHERE hex.parent = ? ORDER BY hex.position", row
+            ) {
+                $0.nodeID(0)
+            }
+            #expect(rows == children)
+            shown += 1
+        }
+        return shown
     }
 
     /// The rows that result from merging all nodes into an empty list.
@@ -102,7 +124,7 @@ import Testing
                 sql: """
                     DROP TABLE node; DROP TABLE list; DROP TABLE replica; DROP TABLE mineChange;
                     DROP INDEX hexOrder; ALTER TABLE hex DROP COLUMN orderKey;
-                    DROP TABLE ownMachine; DROP TABLE listCursor; DROP TABLE joining; DROP TABLE joinNode;
+                    DROP TABLE listPeer; DROP TABLE listOffer; DROP TABLE ownMachine; DROP TABLE listCursor; DROP TABLE joining; DROP TABLE joinNode;
                     CREATE TABLE bin (
                         number INTEGER PRIMARY KEY, hex INTEGER NOT NULL UNIQUE, parent INTEGER, subject TEXT NOT NULL,
                         hexesInside INTEGER NOT NULL, links INTEGER NOT NULL, deletedAt INTEGER NOT NULL, lived INTEGER NOT NULL,

@@ -147,8 +147,15 @@ import Testing
         try old.writeWithoutTransaction { db in
             try db.execute(
                 sql: """
+                    DROP TABLE listPeer; DROP TABLE listOffer; DROP INDEX nodeUnconfirmed; ALTER TABLE node DROP COLUMN isUnconfirmed;
+                    DROP INDEX nodeTrashBytes; DROP INDEX nodeTree; DROP INDEX nodeEntries; DROP INDEX nodeUUID;
+                    DROP INDEX nodeChanged; DROP INDEX mineChangeList; ALTER TABLE node DROP COLUMN list; ALTER TABLE mineChange DROP COLUMN list;
+                    CREATE UNIQUE INDEX nodeUUID ON node (uuid); ALTER TABLE list DROP COLUMN entry; ALTER TABLE list DROP COLUMN isOwned;
+                    ALTER TABLE list DROP COLUMN access; ALTER TABLE list DROP COLUMN epoch; ALTER TABLE list DROP COLUMN textBytes; ALTER TABLE list DROP COLUMN accessAt; ALTER TABLE list DROP COLUMN replicas;
+                    DROP INDEX listUnusedReplica; ALTER TABLE list DROP COLUMN rejected; ALTER TABLE list DROP COLUMN hasUsedReplica;
+                    CREATE INDEX nodeTrashBytes ON node (trashNumber, trashBytes) WHERE trashNumber IS NOT NULL;
                     DROP TABLE ownMachine; DROP TABLE listCursor; DROP TABLE joining; DROP TABLE joinNode;
-                    DROP INDEX nodeChanged; DROP INDEX nodeUnshown;
+                    DROP INDEX nodeUnshown;
                     ALTER TABLE node DROP COLUMN seq; ALTER TABLE node DROP COLUMN via;
                     ALTER TABLE list DROP COLUMN seq; ALTER TABLE list DROP COLUMN digest; ALTER TABLE list DROP COLUMN isReplicated;
                     ALTER TABLE list DROP COLUMN outdatedAt;

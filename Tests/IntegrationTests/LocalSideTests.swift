@@ -45,6 +45,11 @@ struct LocalSideTests {
         try await Rig.run("own", long: ["--rounds", "300"])
     }
 
+    @Test("a shared hex on four machines, with cuts and kills", .ifRuns("lists"))
+    func lists() async throws {
+        try await Rig.run("lists", long: ["--rounds", "300"])
+    }
+
     @Test("the bridge to KDE Connect", .ifRuns("kdeconnect"))
     func kdeConnect() async throws {
         try await Rig.run("kdeconnect", long: [])

@@ -48,7 +48,7 @@ enum APIReply {
         case .headTooLarge: .requestHeaderFieldsTooLarge
         case .notFound: .notFound
         case .methodNotAllowed: .methodNotAllowed
-        case .ambiguous, .keyConflict, .recentlyFailed, .alreadyRunning, .refused, .portInUse: .conflict
+        case .ambiguous, .keyConflict, .changed, .recentlyFailed, .alreadyRunning, .refused, .portInUse: .conflict
         case .gone: .gone
         case .outboxFull, .storageFull: .init(code: 507, reasonPhrase: "Insufficient Storage")
         case .notSupported: .notImplemented

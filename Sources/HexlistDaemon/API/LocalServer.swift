@@ -153,6 +153,7 @@ enum LocalServer {
         ImportExportRoutes(api: api).add(to: router)
         PairingRoutes(api: api).add(to: router)
         OwnMachineRoutes(api: api).add(to: router)
+        SharingRoutes(api: api).add(to: router)
         HexRoutes(api: api).add(to: router)
         MyHexlistRoutes(api: api).add(to: router)
         SearchRoutes(api: api).add(to: router)

@@ -64,16 +64,46 @@ struct Doctor: Sendable {
             "\(route.name): a test letter took \(milliseconds) ms." + (route.problem.map { " Since the start: \($0)." } ?? ""))
     }
 
-    /// Makes the step `lists`: the exchange of My Hexlist with own machines; `nil` if there are none.
+    /// Makes the step `lists`: the exchange of My Hexlist with own machines, and of shared hexes; `nil` if there are none.
     private func lists() async -> DoctorStep? {
         do {
-            return Self.lists(try await api.node.ownMachines.all())
+            return Self.lists(try await api.node.ownMachines.all(), try await api.node.sharing.all().shared)
         } catch {
-            return DoctorStep("lists", .failed, "The own machines cannot be read: \((error as? HexlistError)?.message ?? "\(error)")")
+            return DoctorStep("lists", .failed, "The lists cannot be read: \((error as? HexlistError)?.message ?? "\(error)")")
         }
     }
 
-    static func lists(_ machines: [OwnMachineView]) -> DoctorStep? {
+    static func lists(_ machines: [OwnMachineView], _ shared: [SharedHexView] = []) -> DoctorStep? {
+        let (own, sharing) = (ownMachines(machines), sharedHexes(shared))
+        guard let own else { return sharing }
+        guard let sharing else { return own }
+        return DoctorStep(
+            "lists", own.state == .ok ? sharing.state : own.state, "\(own.message) \(sharing.message)", advice: own.advice + sharing.advice)
+    }
+
+    /// Maximum number of shared hexes of which the step names the problems.
+    private static let namedHexes = 8
+
+    private static func sharedHexes(_ shared: [SharedHexView]) -> DoctorStep? {
+        let exchanged = shared.filter { hex in
+            hex.owned ? hex.peers.contains { $0.access.known != ShareAccess.none } : hex.access.known != ShareAccess.none
+        }
+        guard !exchanged.isEmpty else { return nil }
+        let problems = exchanged.compactMap { hex -> String? in
+            let messages = hex.peers.filter { $0.access.known != ShareAccess.none && !(hex.owned && $0.state.known != .joined) }
+                .compactMap(\.message)
+            guard !messages.isEmpty else { return nil }
+            return "“\(TerminalText.clean(hex.title, columns: 60))”: \(messages.joined(separator: " "))"
+        }
+        let count = "Shared hexes: \(exchanged.count)"
+        guard !problems.isEmpty else { return DoctorStep("lists", .ok, "\(count), without a problem.") }
+        let more = problems.count > namedHexes ? " And \(problems.count - namedHexes) more." : ""
+        return DoctorStep(
+            "lists", .warning, "\(count). \(problems.prefix(namedHexes).joined(separator: " "))\(more)",
+            advice: ["`hexlist mine share HEX` lists the members of a hex. See Docs/Sharing.md."])
+    }
+
+    private static func ownMachines(_ machines: [OwnMachineView]) -> DoctorStep? {
         guard !machines.isEmpty else { return nil }
         let (parts, advice) = machines.reduce(into: (parts: [String](), advice: [String]())) { result, machine in
             let name = machine.label.text(.named)

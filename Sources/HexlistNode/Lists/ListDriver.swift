@@ -13,8 +13,13 @@ import NIOCore
 /// Carries out the actions of `ListExchange`: announcements on sessions, requests over connections for files, writes to the store.
 final class ListDriver {
     private var exchange = ListExchange()
-    /// The own machines that are trusted, as `PeerRegistry` last read them. Each request looks them up again.
-    private var ownMachines: Set<PeerID> = []
+    /// The trusted peers, as `PeerRegistry` last read them. Each request looks them up again.
+    private var relations: [PeerID: ListExchange.Relation] = [:]
+    /// The state of each list that was last announced.
+    private var announced: [ListNode.ID: AnnouncedList] = [:]
+    /// Whether `announcedLists` is being read, and whether lists changed meanwhile, so that they are read once more.
+    private var isReadingChanges = false
+    private var hasFurtherChanges = false
     private let timer: DeadlineTimer
     /// The running requests by their numbers, also those of ended sessions. `stop` waits for them.
     private var requests: [Int: Task<Void, Never>] = [:]
@@ -40,29 +45,34 @@ final class ListDriver {
         record(changeReports.takeAll(), node)
     }
 
-    /// The status of an own machine; `nil` if there is no session with it, or no answer yet.
+    /// Whether the epoch of a list is that of the overview because of which its rows are requested.
+    fileprivate func isCurrent(_ epoch: UTF8Text, of list: ListNode.ID, with peer: PeerID) -> Bool {
+        exchange.epoch(of: list, with: peer).map { $0 == epoch } ?? true
+    }
+
+    /// The status of a peer; `nil` if there is no session with it, or no answer yet.
     func status(of peer: PeerID) -> ListExchange.Status? { exchange.status(of: peer) }
 
     // MARK: - Events
 
     /// Called when the records of peers were read.
-    func ownMachinesChanged(to peers: Set<PeerID>, _ node: isolated Node) {
-        let before = ownMachines
-        ownMachines = peers
-        for peer in before.subtracting(peers).sorted() {
+    func peersChanged(to relations: [PeerID: ListExchange.Relation], _ node: isolated Node) {
+        let before = self.relations
+        self.relations = relations
+        for (peer, relation) in before.sorted(by: { $0.key < $1.key }) where relations[peer] != relation {
             ended(peer, node)
             record(changeReports.remove(peer), node)
             stuckReasons[peer] = nil
             // The peer then requests the overview once more, and learns that it is no own machine.
-            node.links[peer]?.sending?.act { $0.announceLists(&$1) }
+            if relation == .ownMachine { node.links[peer]?.sending?.act { $0.announceLists(&$1) } }
         }
-        for peer in peers.subtracting(before).sorted() { opened(peer, node) }
+        for (peer, relation) in relations.sorted(by: { $0.key < $1.key }) where before[peer] != relation { opened(peer, node) }
     }
 
     /// Handles a new session with a peer.
     func opened(_ peer: PeerID, _ node: isolated Node) {
-        guard ownMachines.contains(peer), node.links[peer]?.sending?.machine.peerHello?.exchangesLists ?? false else { return }
-        handle(node) { exchange, now, actions in exchange.opened(peer, now: now, &actions) }
+        guard let relation = relations[peer], node.links[peer]?.sending?.machine.peerHello?.exchangesLists ?? false else { return }
+        handle(node) { exchange, now, actions in exchange.opened(peer, as: relation, now: now, &actions) }
     }
 
     /// Handles the end of the last session with a peer.
@@ -71,13 +81,51 @@ final class ListDriver {
         handle(node) { exchange, now, actions in exchange.closed(peer, now: now, &actions) }
     }
 
-    /// Handles `ListNews`. Ignored unless the peer is an own machine.
+    /// Handles `ListNews`. Ignored unless the peer is trusted.
     func newsArrived(from peer: PeerID, _ node: isolated Node) {
         handle(node) { exchange, now, actions in exchange.newsArrived(from: peer, now: now, &actions) }
     }
 
-    /// Handles a commit that changed numbered rows of My Hexlist.
-    func changed(_ node: isolated Node) { handle(node) { exchange, now, actions in exchange.changed(now: now, &actions) } }
+    /// Handles a commit that changed lists, or access to them. Reads the state of all lists, and announces the changed ones to the peers
+    /// that may see them.
+    func changed(_ node: isolated Node) {
+        guard !node.isStopping else { return }
+        guard !isReadingChanges else {
+            hasFurtherChanges = true
+            return
+        }
+        isReadingChanges = true
+        lastRequest += 1
+        let number = lastRequest
+        requests[number] = Task {
+            let lists = (try? await node.store.read { try $0.announcedLists() }) ?? []
+            let driver = node.lists
+            driver.requests[number] = nil
+            driver.isReadingChanges = false
+            driver.announce(lists, node)
+            guard driver.hasFurtherChanges else { return }
+            driver.hasFurtherChanges = false
+            driver.changed(node)
+        }
+    }
+
+    private func announce(_ lists: [AnnouncedList], _ node: isolated Node) {
+        var (changed, affected): (Set<PeerID>, Set<PeerID>) = ([], [])
+        for list in lists {
+            let before = announced[list.id]
+            if list.sequence != before?.sequence { changed.formUnion(Set(list.access.keys).subtracting(list.former)) }
+            for peer in Set(list.access.keys).union(before?.access.keys ?? [:].keys) where list.access[peer] != before?.access[peer] {
+                affected.insert(peer)
+            }
+            announced[list.id] = list
+        }
+        announced = announced.filter { id, _ in lists.contains { $0.id == id } }
+        handle(node) { exchange, now, actions in
+            exchange.changed(for: changed.union(affected), now: now, &actions)
+            // After a change of access, rows may have to be requested from these peers.
+            for peer in affected.sorted() { exchange.newsArrived(from: peer, now: now, &actions) }
+        }
+    }
 
     // MARK: - Actions
 
@@ -99,9 +147,9 @@ final class ListDriver {
         case .requestOverview(let peer): perform(with: peer, node) { try await $0.requestOverview(of: peer) }
         case .requestPage(let list, let peer): perform(with: peer, node) { try await $0.requestPage(of: list, from: peer) }
         case .join(let list, let peer): perform(with: peer, node) { try await $0.join(list, with: peer) }
-        case .repair(_, let peer):
+        case .repair(let list, let peer):
             perform(with: peer, node) { node in
-                try await node.store.repairList(with: peer)
+                try await node.store.repairList(list, with: peer)
                 return { exchange, now, actions in exchange.repaired(peer, now: now, &actions) }
             }
         case .report(let peer, let status): report(status, of: peer, node)
@@ -148,10 +196,11 @@ final class ListDriver {
 
     // MARK: - Changes
 
-    /// Handles the result of a page of My Hexlist.
+    /// Handles the result of a page.
     fileprivate func merged(_ result: ListPageResult, from peer: PeerID, isLast: Bool, _ node: isolated Node) {
-        guard ownMachines.contains(peer) else { return }
+        guard relations[peer] != nil else { return }
         record(changeReports.add(result, from: peer, isLast: isLast, now: node.clocks.now), node)
+        if let rejection = result.rejection { record([rejection], of: peer, node) }
         scheduleReports(node)
     }
 
@@ -166,15 +215,46 @@ final class ListDriver {
     private func record(_ reports: [ListChangeReports.Report], _ node: isolated Node) {
         for report in reports {
             switch report {
-            case .changed(let peer, let sums):
-                let data = ["added": "\(sums.added)", "changed": "\(sums.changed)", "deleted": "\(sums.deleted)"]
-                node.events.record(.listChanged, peer: peer, data: data, from: .lists(of: peer), node)
-            case .deleted(let peer, let deletion):
+            case .changed(let source, let sums):
+                var data = ["added": "\(sums.added)", "changed": "\(sums.changed)", "deleted": "\(sums.deleted)"]
+                data["hex"] = source.sharedHex.map(String.init)
+                node.events.record(.listChanged, peer: source.peer, data: data, from: .lists(of: source.peer), node)
+            case .deleted(let source, let deletion):
                 let changes = deletion.changes.map(String.init).joined(separator: " ")
-                let data = ["links": "\(deletion.links)", "of": "\(deletion.linksBefore)", "changes": changes]
-                node.events.record(.listDeleted, peer: peer, data: data, from: .lists(of: peer), node)
+                var data = ["links": "\(deletion.links)", "of": "\(deletion.linksBefore)", "changes": changes]
+                data["hex"] = source.sharedHex.map(String.init)
+                node.events.record(.listDeleted, peer: source.peer, data: data, from: .deletions(of: source.peer), node)
             }
         }
+    }
+
+    /// Records the changes of sharing that an overview of a peer announced.
+    fileprivate func record(_ changes: [SharingChange], of peer: PeerID, _ node: isolated Node) {
+        for change in changes {
+            switch change {
+            case .offered(let offer):
+                let data = [
+                    "offer": "\(offer.number)", "title": offer.title, "access": offer.access.rawValue, "links": "\(offer.links)",
+                ]
+                node.events.record(.listOffered, peer: peer, data: data, from: .lists(of: peer), node)
+            case .ended(let shared): record(shared, ["access": "none"], of: peer, node)
+            case .becameReadOnly(let shared): record(shared, ["access": "read"], of: peer, node)
+            case .rejected(let shared, let rows, let copy):
+                var data = ["access": "read", "rejected": "\(rows)"]
+                data["copy"] = copy.map(String.init)
+                // The rows may have come from an own machine.
+                record(shared, data, of: shared.peers.contains { $0.peer == peer } ? peer : shared.peers.first?.peer ?? peer, node)
+            case .member: break
+            }
+        }
+        if !changes.isEmpty { node.notifyWatchers() }
+    }
+
+    private func record(_ shared: SharedHex, _ data: [String: String], of peer: PeerID, _ node: isolated Node) {
+        var data = data
+        data["title"] = shared.subject
+        data["hex"] = shared.hex.map(String.init)
+        node.events.record(.listEnded, peer: peer, data: data, from: .lists(of: peer), node)
     }
 }
 
@@ -193,26 +273,32 @@ extension ListExchange.Status {
 
 extension Node {
     fileprivate func requestOverview(of peer: PeerID) async throws -> ListDriver.Event {
-        guard let before = try await store.read({ try $0.localListState(with: peer) }) else { throw ListFault.outdated }
+        let before = try await store.read { try $0.localListState(with: peer) }
         let json = try await transfers.requestList(.overview, from: peer)
         let overview = try ListOverview(decoding: json)
-        guard let localState = try await store.read({ try $0.localListState(with: peer) }) else { throw ListFault.outdated }
         let clock = clocks.milliseconds
+        lists.record(try await store.applyOverview(overview, from: peer, at: clock), of: peer, self)
+        let localState = try await store.read { try $0.localListState(with: peer) }
         return { exchange, now, actions in
             exchange.overviewArrived(overview, from: peer, before: before, localState: localState, clock: clock, now: now, &actions)
         }
     }
 
     fileprivate func requestPage(of list: ListNode.ID, from peer: PeerID) async throws -> ListDriver.Event {
-        let (request, isFirst) = try await store.read { reader in
-            (try reader.listPageRequest(of: list, from: peer), try list == reader.mineList() && !reader.hasReceivedList(from: peer))
+        let (request, isFirst, isOwn, epoch) = try await store.read { reader in
+            (
+                try reader.listPageRequest(of: list, from: peer), try list == reader.mineList() && !reader.hasReceivedList(from: peer),
+                try reader.isOwnMachine(peer), try reader.localListState(with: peer).lists.first { $0.id == list }?.epoch ?? .empty
+            )
         }
+        guard lists.isCurrent(epoch, of: list, with: peer) else { throw ListFault.outdated }
         let json = try await transfers.requestList(.page(list, request), from: peer)
         let now = clocks.milliseconds
-        let page = try await transfers.onFileThread { try ListPage(decoding: json, from: .ownMachine, now: now) }
+        let sender = isOwn ? ListPage.Peer.ownMachine : .otherPerson
+        let page = try await transfers.onFileThread { try ListPage(decoding: json, from: sender, now: now) }
         func merge(_ backup: MyHexlistBackup?) async throws -> ListPageResult {
             try await store.mergeListPage(
-                page, answering: request, from: peer, backup: backup?.path, at: now, diskReserve: diskReserve)
+                page, answering: request, from: peer, as: sender, backup: backup?.path, at: now, diskReserve: diskReserve)
         }
         let result = try await isFirst && !page.nodes.isEmpty ? withBackup(for: peer, merge) : merge(nil)
         if page.skipped > 0 {
@@ -220,7 +306,8 @@ extension Node {
         }
         lists.merged(result, from: peer, isLast: page.isLast, self)
         return { exchange, now, actions in
-            exchange.pageStored(list, from: peer, hasRows: !page.nodes.isEmpty, isLast: page.isLast, now: now, &actions)
+            exchange.pageStored(
+                list, from: peer, hasRows: !page.nodes.isEmpty, changedRows: result.changedRows, isLast: page.isLast, now: now, &actions)
         }
     }
 

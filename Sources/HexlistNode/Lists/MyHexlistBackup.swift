@@ -20,7 +20,9 @@ extension HexStore {
         var backup = MyHexlistBackup(sequence: 0)
         do {
             try readSync { reader in
-                guard let sequence = try reader.localListState(with: peer)?.sequence else { throw ListFault.outdated }
+                guard let sequence = try reader.localListState(with: peer).lists.first(where: \.isCollection)?.sequence else {
+                    throw ListFault.outdated
+                }
                 backup.sequence = sequence
                 guard try reader.mineSize().hexes > 0 else { return }
                 let file = try NewFile(path: path)

@@ -24,7 +24,7 @@ public struct OwnMachines: Sendable {
             uuid: peer, tag: PeerSummary(view.label), own: isOwn, online: support != .unknown,
             here: CollectionSize(hexes: size.hexes, links: size.links))
         guard support != .missing else {
-            preview.problem = OwnMachineText.unsupported(view)
+            preview.problem = ListExchangeText.unsupported(view)
             return preview
         }
         let overview = try await overview(of: peer)
@@ -34,7 +34,7 @@ public struct OwnMachines: Sendable {
         preview.online = true
         preview.confirmed = overview.isOwnMachine
         if let ahead = overview.clockDifference(at: node.clocks.milliseconds) {
-            preview.problem = OwnMachineText.clock(view.label.text(.named), milliseconds: ahead)
+            preview.problem = ListExchangeText.clock(view.label.text(.named), milliseconds: ahead)
         }
         if let theirs = overview.lists.first(where: { $0.role == .own }) {
             preview.there = CollectionSize(hexes: Int(clamping: theirs.hexes), links: Int(clamping: theirs.links))
@@ -59,7 +59,7 @@ public struct OwnMachines: Sendable {
     public func add(_ peer: PeerID) async throws -> OwnMachineView {
         try await node.perform { node in
             let view = try node.trusted(peer)
-            guard node.listSupport(of: peer) != .missing else { throw HexlistError(.notSupported, OwnMachineText.unsupported(view)) }
+            guard node.listSupport(of: peer) != .missing else { throw HexlistError(.notSupported, ListExchangeText.unsupported(view)) }
         }
         if try await node.store.addOwnMachine(peer, at: node.clocks.milliseconds) {
             node.logger.notice("own machine added", metadata: ["peer.id": "\(peer)"])
@@ -94,8 +94,8 @@ public struct OwnMachines: Sendable {
     }
 }
 
-/// Sentences about own machines.
-enum OwnMachineText {
+/// Sentences about the exchange of lists with a peer: an own machine, or a person with whom hexes are shared.
+enum ListExchangeText {
     static func unsupported(_ peer: PeerView) -> String {
         "The Hexlist of \(peer.label.text(.named))\(peer.version.map { " (\($0))" } ?? "") is too old to keep one My Hexlist with it."
     }
@@ -126,14 +126,21 @@ enum OwnMachineText {
             """
     }
 
+    static func differs(_ name: String) -> String { "A list of \(name) differs although all changes were exchanged." }
+
+    static func sharingUnsupported(_ peer: PeerView) -> String {
+        "The Hexlist of \(peer.label.text(.named))\(peer.version.map { " (\($0))" } ?? "") does not support shared hexes."
+    }
+
     /// Returns the reason why an exchange failed.
     static func failure(_ failure: ListExchange.Failure, _ name: String) -> String {
         switch failure {
         case .unreachable: "\(name) could not be reached."
         case .busy: "\(name) cannot answer at the moment: it is merging two collections, or runs an old copy of its store."
-        case .notFound: "\(name) does not have the collection any more."
+        case .notFound: "\(name) does not have a list any more."
         case .malformed: "The answer of \(name) is invalid."
-        case .full: "My Hexlist has the maximum of rows, including deleted ones, so changes of \(name) are not received."
+        case .full:
+            "My Hexlist or a shared hex has the maximum of hexes and links, including deleted ones, so changes of \(name) are not received."
         case .diskFull: "The disk has too little free space, so changes of \(name) are not received."
         case .versionAhead:
             "A change on \(name) is dated more than 100 years ahead, by a wrong clock. Changes of \(name) are not received."
@@ -148,24 +155,25 @@ extension Node {
     public nonisolated var ownMachines: OwnMachines { OwnMachines(node: self) }
 
     /// Whether the Hexlist of a peer can exchange lists.
-    fileprivate enum ListSupport { case unknown, missing, present }
+    enum ListSupport { case unknown, missing, present }
 
-    fileprivate func listSupport(of peer: PeerID) -> ListSupport {
+    func listSupport(of peer: PeerID) -> ListSupport {
         guard let hello = links[peer]?.sending?.machine.peerHello else { return .unknown }
         return hello.exchangesLists ? .present : .missing
     }
 
     /// Whether a peer trusts this machine, which the frame limit of its Hello shows; `nil` without a session. A peer that ends its trust ends
     /// the session, so the limit is that of the current trust.
-    fileprivate func isTrusted(by peer: PeerID) -> Bool? {
+    func isTrusted(by peer: PeerID) -> Bool? {
         links[peer]?.sending?.machine.peerHello.map { $0.maxFrameBytes >= ProtocolLimits.trustedFrameBytes }
     }
 
-    fileprivate func trusted(_ peer: PeerID) throws -> PeerView {
+    /// - Parameter consequence: the end of the message if the peer is not trusted.
+    func trusted(_ peer: PeerID, for consequence: String = "it cannot be one of your own machines") throws -> PeerView {
         let view = try peerList.required(peer)
         guard view.knownKind == .hexlist, view.trust == .trusted else {
             throw HexlistError(
-                .badRequest, "\(view.label.text()) is not trusted, so it cannot be one of your own machines.",
+                .badRequest, "\(view.label.text()) is not trusted, so \(consequence).",
                 hint: view.knownKind == .hexlist ? "To trust each other: `hexlist pair \(peer.shortID)`." : nil)
         }
         return view
@@ -183,8 +191,8 @@ extension Node {
 
     private func listState(of machine: OwnMachine, _ peer: PeerView?, _ name: String) -> (OwnMachineView.State, message: String?) {
         switch listSupport(of: machine.peer) {
-        case .unknown: return (.away, peer?.state == .verified ? OwnMachineText.noSession(name, machine.peer, id) : nil)
-        case .missing: return (.unsupported, peer.map(OwnMachineText.unsupported))
+        case .unknown: return (.away, peer?.state == .verified ? ListExchangeText.noSession(name, machine.peer, id) : nil)
+        case .missing: return (.unsupported, peer.map(ListExchangeText.unsupported))
         case .present: break
         }
         switch lists.status(of: machine.peer) {
@@ -193,10 +201,10 @@ extension Node {
         case .received: return (machine.behind == 0 ? .inSync : .exchanging, nil)
         case .unconfirmed: return (.waiting, nil)
         case .awaitingJoin: return (.joining, nil)
-        case .clocksDiffer(let milliseconds): return (.clock, OwnMachineText.clock(name, milliseconds: milliseconds))
-        case .differs: return (.differs, "My Hexlist of \(name) differs although all changes were exchanged.")
+        case .clocksDiffer(let milliseconds): return (.clock, ListExchangeText.clock(name, milliseconds: milliseconds))
+        case .differs: return (.differs, ListExchangeText.differs(name))
         case .failed(.unreachable) where isTrusted(by: machine.peer) == false:
-            return (.failed, OwnMachineText.notTrusted(name, machine.peer, id))
+            return (.failed, ListExchangeText.notTrusted(name, machine.peer, id))
         case .failed(let failure):
             let state: OwnMachineView.State =
                 switch failure {
@@ -205,7 +213,7 @@ extension Node {
                 case .diskFull: .disk
                 default: .failed
                 }
-            return (state, OwnMachineText.failure(failure, name))
+            return (state, ListExchangeText.failure(failure, name))
         }
     }
 }

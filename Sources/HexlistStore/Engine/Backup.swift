@@ -48,7 +48,7 @@ public enum StoreBackup {
             }
             try made.close()
             let store = try HexStore(path: path)  // applies the migrations of this version
-            try store.writeSync { try $0.renewReplica() }
+            try store.writeSync { try $0.renewReplicas() }
             try store.close()
             return files
         } catch let error as DatabaseError where [.SQLITE_CORRUPT, .SQLITE_NOTADB, .SQLITE_ERROR].contains(error.resultCode) {

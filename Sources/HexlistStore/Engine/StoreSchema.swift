@@ -64,6 +64,7 @@ enum StoreSchema {
         ("30 nodes of My Hexlist", MyHexlistConversion.apply),
         ("31 order and trash of My Hexlist", TopLevelOrder.apply),
         ("32 own machines", { try $0.execute(sql: ListExchangeSchema.sql) }),
+        ("33 shared lists", { try $0.execute(sql: SharedListSchema.sql) }),
     ]
 
     static let migrator: DatabaseMigrator = {

@@ -26,8 +26,10 @@ final class StoreWriter: StoreReader {
     private var fault: (any Error)?
     private var preparedInserter: HexInserter?
     private var preparedNodeInserter: NodeInserter?
-    /// The change of My Hexlist that `groupMine` has begun.
-    var openMine: MyHexlistTransaction?
+    /// The changes of My Hexlist since `groupMine` began, by the rows of their lists; `nil` outside of it.
+    var openMine: [Int64: MyHexlistTransaction]?
+    /// Changes of shared lists that are to be added to My Hexlist (`addRejected`).
+    var rejected: [RejectedChanges] = []
     /// Whether a change of My Hexlist is being made (`changeMine`).
     var isChangingMine = false
 
@@ -124,6 +126,7 @@ final class StoreWriter: StoreReader {
             if let fault { throw fault }
         } catch {
             fault = nil
+            rejected = []
             peerDeltas.removeAll(keepingCapacity: true)
             counters = before
             changes = changesBefore

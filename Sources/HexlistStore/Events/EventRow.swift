@@ -31,11 +31,15 @@ public struct EventType: RawRepresentable, Hashable, Sendable {
     public static let invitationGuessed = EventType(rawValue: "invitation.guessed")
     /// The collections of this machine and of an own machine become one.
     public static let listJoined = EventType(rawValue: "list.joined")
-    /// An own machine changed My Hexlist.
+    /// A peer offers to share a hex.
+    public static let listOffered = EventType(rawValue: "list.offered")
+    /// The owner of a shared hex has ended the sharing, or does not let the user change the hex any more.
+    public static let listEnded = EventType(rawValue: "list.ended")
+    /// An own machine changed My Hexlist, or a member a shared hex.
     public static let listChanged = EventType(rawValue: "list.changed")
-    /// An own machine deleted a large part of My Hexlist.
+    /// An own machine deleted a large part of My Hexlist, or a member a large part of a shared hex.
     public static let listDeleted = EventType(rawValue: "list.deleted")
-    /// My Hexlist is not exchanged with an own machine any more, and will not be without the user.
+    /// Lists are not exchanged with a peer any more, and will not be without the user.
     public static let listStuck = EventType(rawValue: "list.stuck")
     /// Reports that events caused by peers were not recorded because there were too many.
     public static let eventsOmitted = EventType(rawValue: "events.omitted")
@@ -45,7 +49,7 @@ public struct EventType: RawRepresentable, Hashable, Sendable {
         peerUp, peerDown, peerGhost, hexReceived, hexHeld, hexDelivered, hexRejected, hexFailed, hexExpired, deviceAsked,
         alertReceived, pairingRequested, pairingCompleted, pairingFailed, conflictIdentity, hookFailed, transferDone, transferFailed,
         offerFetched,
-        offerFailed, invitationGuessed, listJoined, listChanged, listDeleted, listStuck, eventsOmitted,
+        offerFailed, invitationGuessed, listJoined, listOffered, listEnded, listChanged, listDeleted, listStuck, eventsOmitted,
     ]
 }
 

@@ -184,7 +184,9 @@ private struct ImportSiblings {
             }
         }
         let isNamed = !description.allSatisfy { $0 == 0x20 }
-        if merging, isNamed, rows.count == 1 { found.only = try reader.hex(rows[0].id) }
+        if merging, isNamed, rows.count == 1, try reader.isOwned(reader.listOfContents(rows[0].id)) {
+            found.only = try reader.hex(rows[0].id)
+        }
         return found
     }
 

@@ -207,8 +207,10 @@ extension StoreReader {
         let key =
             try first("SELECT orderKey FROM hex WHERE id = ? AND orderKey IS NOT NULL", number) { $0.bytes(0) }
             ?? first(
-                "SELECT orderKey FROM node WHERE kind = 1 AND hex = ? AND orderKey IS NOT NULL AND parent = (SELECT uuid FROM list WHERE id = 1)",
-                number
+                """
+                SELECT orderKey FROM node WHERE list = 1 AND (kind = 1 AND hex = ?1 OR kind = 3 AND hex = ?1) AND orderKey IS NOT NULL
+                    AND parent = (SELECT uuid FROM list WHERE id = 1)
+                """, number
             ) { $0.bytes(0) }
         if let key { return HexCursor(number: number, orderKey: key) }
         let next = try first(

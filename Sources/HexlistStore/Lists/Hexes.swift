@@ -186,7 +186,9 @@ extension StoreWriter {
             if !mine.isEmpty {
                 // A hex inside another one of them is deleted together with it, so that it is restored together with it.
                 let outer = try ids.filter { try mine.contains($0) && !hasAncestor($0, in: mine) }
-                try changeMine(at: now) { try $0.delete(outer) }
+                for (list, hexes) in try Dictionary(grouping: outer, by: { try listWithPlace($0) }).sorted(by: { $0.key < $1.key }) {
+                    try changeMine(at: now, in: list) { try $0.delete(hexes) }
+                }
             }
             let count = try mine.count + remove(ids.filter { !mine.contains($0) }, remembers: true)
             if count > 0 { changed([.peers, .room]) }
@@ -228,7 +230,7 @@ extension StoreWriter {
     /// - Throws: `.badRequest` for too many links or inner hexes.
     func insertMine(_ content: HexContent, into parent: Int64? = nil, at now: Int64) throws -> Int64 {
         guard content.fitsBounds else { throw HexlistError.tooLarge(content) }
-        return try changeMine(at: now) { mine in
+        return try changeMine(at: now, in: parent.map(listOfContents) ?? ListRecord.mine) { mine in
             let id = counters.nextHex
             _ = try inserter().insert(
                 content, HexInserter.Row(id: id, location: .mine, unread: false, byteCount: content.byteCount, receivedAt: now))

@@ -36,12 +36,17 @@ public struct MineEdit: Sendable {
     public var tags: [String]?
     /// The complete new list of links. Existing links that it does not contain are deleted.
     public var links: [Link]?
+    /// The version of the present links (`MineLinks`) to which `Link.from` refers; `nil` for no check.
+    public var version: String?
 
-    public init(description: String? = nil, color: String? = nil, tags: [String]? = nil, links: [Link]? = nil) {
+    public init(
+        description: String? = nil, color: String? = nil, tags: [String]? = nil, links: [Link]? = nil, version: String? = nil
+    ) {
         self.description = description
         self.color = color
         self.tags = tags
         self.links = links
+        self.version = version
     }
 }
 
@@ -104,7 +109,8 @@ extension HexStore {
 
     /// - Parameter wantsTitles: as for `addMine`, for new links.
     /// - Returns: the number of the change in the change log; `nil` if nothing changed.
-    /// - Throws: `.notFound`, `.badRequest` if the hex is not in My Hexlist, or the result would not be a valid hex.
+    /// - Throws: `.notFound`, `.badRequest` if the hex is not in My Hexlist, or the result would not be a valid hex; `.changed` if the version
+    ///   is another one now.
     @discardableResult
     public func editMine(_ id: Int64, _ edit: MineEdit, wantsTitles: Bool = false, at now: Int64) async throws -> Int64? {
         try await write(rows: 1 + (edit.links?.count ?? 0)) { writer in
@@ -133,6 +139,14 @@ extension HexStore {
 }
 
 extension StoreReader {
+    /// Returns the list that has the values and contents of a hex (`ListRecord.row`): of a shared hex its own list.
+    func listOfContents(_ hex: Int64) throws -> Int64 { try node(ofHex: hex)?.list ?? ListRecord.mine }
+
+    /// Returns the list that has the place of a hex (`ListRecord.row`): of a shared hex My Hexlist.
+    func listWithPlace(_ hex: Int64) throws -> Int64 {
+        try node(ofHex: hex).map { $0.isRoot ? ListRecord.mine : $0.list } ?? ListRecord.mine
+    }
+
     /// Maximum number of hexes and links that one request copies, and maximum bytes of their texts.
     private static let (savedRows, savedBytes) = (100_000, 96 << 20)
 
@@ -192,7 +206,7 @@ extension StoreWriter {
             var added = (hexes: 0, links: 0)
             for addition in merge.additions {
                 let id = addition.hex.map { hex.childIDs[$0] } ?? hex.summary.id
-                try changeMine(at: now) { try $0.append(addition.links, of: new, to: id) }
+                try changeMine(at: now, in: listOfContents(id)) { try $0.append(addition.links, of: new, to: id) }
                 added.links += addition.links.count
                 for child in addition.children {
                     let tree = new.subtree(child)
@@ -215,6 +229,11 @@ extension StoreWriter {
         try change {
             try checkIsMine(id)
             guard var content = try hex(id)?.content else { throw HexlistError.noHex(id) }
+            if let version = edit.version, try mineLinkIDs(of: id).map({ !$0.version.utf8.elementsEqual(version.utf8) }) ?? true {
+                throw HexlistError(
+                    .changed, "Links of hex \(id) were added, removed or moved in the meantime. Nothing was changed.",
+                    hint: "Read the hex again, then repeat the change.")
+            }
             for text in [edit.description, edit.color] + (edit.links ?? []).flatMap({ [$0.url, $0.linkDescription, $0.service] }) {
                 guard (text?.utf8.count ?? 0) <= ProtocolLimits.stringBytes else {
                     throw HexlistError(.badRequest, "A text of a hex has at most \(ProtocolLimits.stringBytes) bytes.")
@@ -233,7 +252,9 @@ extension StoreWriter {
             content.children = []
             content.childLinks = []
             guard content.fitsBounds else { throw HexlistError.tooLarge(content) }
-            try changeMine(at: now) { [content, origins] in try $0.edit(id, to: content, from: old, linksFrom: origins) }
+            try changeMine(at: now, in: listOfContents(id)) { [content, origins] in
+                try $0.edit(id, to: content, from: old, linksFrom: origins)
+            }
             try checkBounds(ofTop: id)
         }
     }
@@ -275,6 +296,8 @@ extension StoreWriter {
                 }
                 parent = outer
             }
+            let list = try listWithPlace(id)
+            try checkCanMove(id, from: list, into: parent)
             guard let parent else {
                 if let sibling { return try changeMine(at: now) { try $0.move(id, into: nil, beside: sibling) } }
                 guard try self.parent(of: id) != nil else { return }
@@ -295,15 +318,40 @@ extension StoreWriter {
                 next = try self.parent(of: hex)
             }
             guard try levels(of: id) + levelsAbove <= ProtocolLimits.levels else { throw HexlistError.tooDeep }
-            try changeMine(at: now) { try $0.move(id, into: parent, beside: sibling) }
+            try changeMine(at: now, in: list) { try $0.move(id, into: parent, beside: sibling) }
             try checkBounds(ofTop: id)
         }
+    }
+
+    /// Throws `.badRequest` if a hex would leave its list: a shared hex is at the top level, and its contents stay in it.
+    /// - Parameters:
+    ///   - list: `listWithPlace` of the hex.
+    ///   - parent: the hex that will contain it; `nil` for the top level.
+    private func checkCanMove(_ id: Int64, from list: Int64, into parent: Int64?) throws {
+        let target = try parent.map(listOfContents) ?? ListRecord.mine
+        if try node(ofHex: id)?.isRoot ?? false, parent != nil {
+            throw HexlistError(
+                .badRequest, "Hex \(id) is, or was, shared. Such hexes stay at the top level of My Hexlist, because others have them too.",
+                hint: try list == target ? nil : copyHint(id, into: parent, deletes: false))
+        }
+        guard list != target else { return }
+        throw HexlistError(
+            .badRequest,
+            "Hex \(id) cannot be moved \(list == ListRecord.mine ? "into" : "out of") a shared hex, because others have it too.",
+            hint: try copyHint(id, into: parent, deletes: isWritable(list)))
+    }
+
+    /// Returns the commands that copy a hex instead of moving it; `nil` if its destination is read-only.
+    private func copyHint(_ id: Int64, into parent: Int64?, deletes: Bool) throws -> String? {
+        guard try isWritable(parent.map(listOfContents) ?? ListRecord.mine) else { return nil }
+        let copy = parent.map { "hexlist save \(id) --in \($0)" } ?? "hexlist save \(id)"
+        return deletes ? "Copy it, then delete it: `\(copy)`, then `hexlist mine rm \(id)`." : "To copy it: `\(copy)`."
     }
 
     // MARK: - Inside `change`
 
     /// Throws `.notFound` if there is no such hex, `.badRequest` if it is not in My Hexlist.
-    private func checkIsMine(_ id: Int64) throws {
+    func checkIsMine(_ id: Int64) throws {
         guard let top = try summary(ofTop: id) else {
             throw HexlistError(.notFound, "There is no hex \(id).", hint: "`hexlist mine --tree` lists your hexes.")
         }

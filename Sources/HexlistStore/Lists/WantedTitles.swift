@@ -54,8 +54,8 @@ extension HexStore {
                 try writer.run("DELETE FROM wantedTitle WHERE id = ?", wanted.id)
                 guard let title else { return 0 }
                 let links = try writer.untitledLinks(wanted)
-                guard !links.isEmpty else { return 0 }
-                try writer.changeMine(at: now) {
+                guard !links.isEmpty, try writer.isWritable(writer.listOfContents(wanted.hex)) else { return 0 }
+                try writer.changeMine(at: now, in: writer.listOfContents(wanted.hex)) {
                     try $0.fillDescription(ofLinks: links.map { LinkPosition(linkID: $0).position }, in: wanted.hex, with: title)
                 }
                 return links.count

@@ -4,7 +4,8 @@ public import HexlistModel
 
 /// A change of My Hexlist in the change log: everything that one request changed.
 ///
-/// The log is bounded by `days`, `maximumRows` and `maximumBytes`; the oldest changes are removed first.
+/// The log is bounded by `days`, and by `maximumRows` and `maximumBytes` for My Hexlist, or `maximumSharedRows` and `maximumSharedBytes`
+/// for each shared list. The oldest changes are removed first.
 public struct MyHexlistChange: Sendable, Equatable {
     /// Numbers of changed hexes or links, at all levels.
     public struct Counts: Sendable, Equatable {
@@ -17,6 +18,14 @@ public struct MyHexlistChange: Sendable, Equatable {
         public init() {}
 
         public var isEmpty: Bool { self == Counts() }
+
+        mutating func add(_ other: Counts) {
+            added += other.added
+            deleted += other.deleted
+            restored += other.restored
+            moved += other.moved
+            changed += other.changed
+        }
     }
 
     public enum Kind: Int, Sendable, Equatable {
@@ -74,12 +83,23 @@ public struct MyHexlistChange: Sendable, Equatable {
     public static let days = 30
     static let maximumRows = 20_000
     static let maximumBytes = 16 << 20
+    /// The bounds of the changes of one shared list.
+    static let (maximumSharedRows, maximumSharedBytes) = (2_000, 4 << 20)
     /// Maximum bytes of the nodes of one change.
     static let maximumNodeBytes = 8 << 20
     /// Maximum bytes of changes that are undone together: one of the largest, with small ones beside it.
     static let maximumUndoBytes = maximumNodeBytes + (1 << 20)
     /// Maximum number of values of a change on a page of the log, and maximum bytes of each text.
     static let (listedValues, valueBytes) = (10, 240)
+}
+
+/// The node of a hex of My Hexlist.
+struct HexNode: Equatable {
+    var id: ListNode.ID
+    /// `ListRecord.row`.
+    var list: Int64
+    /// Whether it is the root of a shared list.
+    var isRoot: Bool
 }
 
 /// The changes of a transaction, for the change log.
@@ -95,11 +115,14 @@ struct MyHexlistChangeDraft {
     private(set) var others = 0
     private var affected: Set<ListNode.ID> = []
     private var (added, moved, changed, deletedHexes) = (Set<ListNode.ID>(), Set<ListNode.ID>(), Set<ListNode.ID>(), Set<ListNode.ID>())
-    private let list: ListNode.ID
+    /// The root of the list, which is the top level of My Hexlist, or a shared hex.
+    private let root: ListNode.ID
+    private let isShared: Bool
 
     init(_ storage: SQLListStorage) {
         records = ChangeRecordEncoder(replicaRows: storage.replicaRows)
-        list = storage.list
+        root = storage.list
+        isShared = storage.listRow != ListRecord.mine
     }
 
     var isEmpty: Bool { hexes.isEmpty && links.isEmpty }
@@ -110,7 +133,7 @@ struct MyHexlistChangeDraft {
         links.added += count
         // Each is a new hex, so it need not be looked up in `affected`. At the top level, the one that was added last is listed first.
         if first != nil { others += 1 }
-        if first == nil || container == list { first = id }
+        if first == nil || container == root { first = id }
     }
 
     mutating func addLinks(_ count: Int, to hex: ListNode.ID, _ version: ListVersion) {
@@ -132,7 +155,7 @@ struct MyHexlistChangeDraft {
             let parts = change.parts
             guard !parts.isEmpty else { continue }
             let id = change.after.id
-            let isHex = id.kind == .hex
+            let isHex = id.kind != .link  // the entry of a shared list is shown as a hex
             var isDeletedWithHex = false
             if parts.contains(.deletion) {
                 if isHex { deletedHexes.insert(id) }
@@ -149,7 +172,7 @@ struct MyHexlistChangeDraft {
             let container = change.before?.place?.parent ?? change.after.place?.parent
             records.append(.node(change, container: container))
             if isDeletedWithHex || parts.contains(.addition) && container.map(added.contains) ?? false { continue }
-            if let hex = isHex ? id : container, hex != list { affect(hex) }
+            if let hex = isHex ? id : container, isShared || hex != root { affect(hex) }
         }
     }
 
@@ -198,28 +221,31 @@ extension StoreReader {
         limit: Int, before: Int64?, hex: Int64? = nil, since: Int64? = nil, from source: MyHexlistChange.Source? = nil
     ) throws -> Page<MyHexlistChange> {
         let limit = pageLimit(limit)
-        var node: ListNode.ID?
+        var node: HexNode?
         if let hex {
-            guard let id = try self.node(ofHex: hex) else { throw HexlistError.noMine(hex) }
-            node = id
+            guard let found = try self.node(ofHex: hex) else { throw HexlistError.noMine(hex) }
+            node = found
         }
+        // All changes of a shared list belong to its root.
+        let sharedList = node.flatMap { $0.isRoot ? $0.list : nil }
         let storage = try SQLListStorage(ListRecord(on: self), on: self)
         let found = try page(
             """
             SELECT \(Self.changeColumns), substr(nodes, 1, \(Self.valueRecordBytes)) FROM mineChange
-            WHERE number < ?1 AND at >= ?2 AND (?3 IS NULL OR instr(nodes, ?3) > 0 OR nodes IS NULL AND hex = ?4)
+            WHERE number < ?1 AND at >= ?2 AND (?3 IS NULL OR instr(nodes, ?3) > 0 OR nodes IS NULL AND hex = ?4 OR list = ?7)
                 AND CASE ?6 WHEN 0 THEN 1 WHEN 1 THEN author IS NULL ELSE author = ?5 END
             ORDER BY number DESC
-            """, before ?? .max, since ?? .min, node?.uuid, hex, source?.peer?.uuid, source.map { $0 == .here ? 1 : 2 } ?? 0, limit: limit
+            """, before ?? .max, since ?? .min, node?.id.uuid, hex, source?.peer?.uuid, source.map { $0 == .here ? 1 : 2 } ?? 0, sharedList,
+            limit: limit
         ) { row in
-            row.size(of: 14...19)
+            row.size(of: 14...20)
         } read: { row in
             var change = Self.change(row)
             if let other = change.undoneBy {
                 let (last, isUndone) = try lastUndo(from: other)
                 change.undoneBy = isUndone ? last : nil
             }
-            change.values = try values(ChangeRecordDecoder(row.bytes(19), numbers: storage.numbers))
+            change.values = try values(ChangeRecordDecoder(row.bytes(20), numbers: storage.numbers), in: row.int64(19))
             return change
         }
         return Page(items: found.rows, next: found.hasMore ? found.rows.last?.number : nil)
@@ -242,7 +268,7 @@ extension StoreReader {
     private static let changeColumns = """
         number, at, kind, hexesAdded, hexesDeleted, hexesRestored, hexesMoved, hexesChanged, linksAdded, linksDeleted, linksRestored,
         linksMoved, linksChanged, hex, subject, others, undoneBy, undoneBy IS NULL AND nodes IS NOT NULL,
-        author
+        author, list
         """
 
     private static func change(_ row: SQLStatement) -> MyHexlistChange {
@@ -260,13 +286,16 @@ extension StoreReader {
     }
 
     /// Returns the first values of a change.
-    private func values(_ records: ChangeRecordDecoder) throws -> [MyHexlistChange.Value] {
+    /// - Parameter list: `ListRecord.row`.
+    private func values(_ records: ChangeRecordDecoder, in list: Int64) throws -> [MyHexlistChange.Value] {
         var values: [MyHexlistChange.Value] = []
         for record in records {
             guard values.count < MyHexlistChange.listedValues else { break }
             guard case .node(let change, _) = record else { continue }
             let (before, after) = (change.before, change.after)
-            let link = after.id.kind == .hex ? nil : try first("SELECT url FROM node WHERE uuid = ?", after.id.uuid) { $0.text(0) } ?? ""
+            let link =
+                after.id.kind != .link
+                ? nil : try first("SELECT url FROM node WHERE uuid = ? AND list = ?", after.id.uuid, list) { $0.text(0) } ?? ""
             func add(_ name: String, _ before: UTF8Text?, _ after: UTF8Text?) {
                 func text(_ text: UTF8Text?) -> String { PeerName.shortened(text?.description ?? "", bytes: MyHexlistChange.valueBytes) }
                 values.append(MyHexlistChange.Value(link: link, name: name, before: text(before), after: text(after)))
@@ -288,25 +317,37 @@ extension StoreReader {
         return values
     }
 
-    /// Returns the node of a hex that is or was in My Hexlist.
-    func node(ofHex hex: Int64) throws -> ListNode.ID? {
-        try first("SELECT uuid FROM node WHERE kind = 1 AND hex = ?", hex) { $0.nodeID(0) } ?? nil
+    /// Returns the node of a hex that is or was in My Hexlist, which has its values and contents; of a shared hex the root of its list.
+    func node(ofHex hex: Int64) throws -> HexNode? {
+        try first(
+            "SELECT node.uuid, list.id, node.uuid = list.uuid FROM node JOIN list ON list.id = node.list WHERE kind = 1 AND hex = ?", hex
+        ) {
+            row in row.nodeID(0).map { HexNode(id: $0, list: row.int64(1), isRoot: row.bool(2)) }
+        } ?? nil
     }
 
     /// Returns the number of a hex; `nil` if it never had one.
-    func hex(ofNode node: ListNode.ID) throws -> Int64? {
-        try first("SELECT hex FROM node WHERE uuid = ?", node.uuid) { $0.optionalInt64(0) } ?? nil
+    /// - Parameter list: `ListRecord.row`.
+    func hex(ofNode node: ListNode.ID, in list: Int64) throws -> Int64? {
+        try first("SELECT hex FROM node WHERE uuid = ? AND list = ?", node.uuid, list) { $0.optionalInt64(0) } ?? nil
     }
 
-    /// Returns the subject (`HexSubject`) of a hex, also of a deleted one.
-    func subject(of hex: ListNode.ID) throws -> String {
-        let row = try first("SELECT title, state FROM node WHERE uuid = ?", hex.uuid) { (title: $0.text(0), isDeleted: $0.int(1) == 1) }
+    /// Returns the number of the last change of My Hexlist; 0 before the first change.
+    public func lastMineChange() throws -> Int64 { try ListRecord(on: self).changes }
+
+    /// Returns the subject (`HexSubject`) of a hex, also of a deleted one, or of the shared hex of an entry.
+    /// - Parameter list: `ListRecord.row`.
+    func subject(of hex: ListNode.ID, in list: Int64) throws -> String {
+        if hex.kind == .sharedList { return try sharedList(of: hex).map { try subject(of: $0.id, in: $0.row) } ?? "" }
+        let row = try first("SELECT title, state FROM node WHERE uuid = ? AND list = ?", hex.uuid, list) {
+            (title: $0.text(0), isDeleted: $0.int(1) == 1)
+        }
         guard let row else { return "" }
         // These are the conditions of the indexes.
         let contents = row.isDeleted ? "goneWith = ? AND state = 1" : "container = ? AND state <> 1"
-        let link = try first("SELECT title, url FROM node WHERE \(contents) AND kind = 2 ORDER BY orderKey, uuid LIMIT 1", hex.uuid) {
-            (title: $0.text(0), url: $0.text(1))
-        }
+        let link = try first(
+            "SELECT title, url FROM node WHERE \(contents) AND kind = 2 AND list = ? ORDER BY orderKey, uuid LIMIT 1", hex.uuid, list
+        ) { (title: $0.text(0), url: $0.text(1)) }
         return HexSubject.of(description: row.title, linkDescription: link?.title ?? "", url: link?.url ?? "")
     }
 }
@@ -341,46 +382,59 @@ extension StoreWriter {
     /// Adds a change to the log, and removes the oldest changes above the bounds.
     /// - Parameters:
     ///   - author: the machine from which the changes came; `nil` for this one.
-    ///   - number: `ListRecord.changes` plus 1.
+    ///   - list: `ListRecord.row`.
     ///   - deletions: the numbers in the trash of the nodes that it deleted.
     func log(
-        _ draft: MyHexlistChangeDraft, _ kind: MyHexlistChange.Kind, from author: PeerID? = nil, number: Int64,
+        _ draft: MyHexlistChangeDraft, _ kind: MyHexlistChange.Kind, from author: PeerID? = nil, in list: Int64,
         _ deletions: (first: Int64, last: Int64), at now: Int64
     ) throws {
+        let number = try ListRecord(on: self).changes + 1
         let nodes = kind == .joined || draft.records.bytes.count > MyHexlistChange.maximumNodeBytes ? nil : draft.records.bytes
-        let subject = try draft.first.map { try self.subject(of: $0) } ?? ""
-        let hex = try draft.first.flatMap(hex(ofNode:))
+        let subject = try draft.first.map { try self.subject(of: $0, in: list) } ?? ""
+        let hex = try draft.first.flatMap { try self.hex(ofNode: $0, in: list) }
         let bytes = 128 + subject.utf8.count + (nodes?.count ?? 0)
         let (hexes, links) = (draft.hexes, draft.links)
         try run(
             """
             INSERT INTO mineChange (number, at, lived, kind, hexesAdded, hexesDeleted, hexesRestored, hexesMoved, hexesChanged,
                 linksAdded, linksDeleted, linksRestored, linksMoved, linksChanged, hex, subject, others, bytes, nodes, firstDeletion,
-                lastDeletion, author)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                lastDeletion, author, list)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             """, number, now, lived, kind.rawValue, hexes.added, hexes.deleted, hexes.restored, hexes.moved, hexes.changed, links.added,
             links.deleted, links.restored, links.moved, links.changed, hex, subject, draft.others, bytes, nodes, deletions.first,
-            deletions.last, author?.uuid)
-        try run("UPDATE list SET changes = ?, changeBytes = changeBytes + ? WHERE id = 1", number, bytes)
-        try forgetChanges(upTo: number - Int64(MyHexlistChange.maximumRows))
-        while let oldest = try oldestOverflowingChange() { try forgetChanges(upTo: oldest) }
-    }
-
-    /// Returns the oldest change if the log is too large.
-    private func oldestOverflowingChange() throws -> Int64? {
-        let bytes = try first("SELECT changeBytes FROM list WHERE id = 1") { $0.int(0) } ?? 0
-        guard bytes > MyHexlistChange.maximumBytes else { return nil }
-        return try first("SELECT number FROM mineChange WHERE number > 0 ORDER BY number LIMIT 1") { $0.int64(0) }
+            deletions.last, author?.uuid, list)
+        try run("UPDATE list SET changes = ? WHERE id = ?", number, ListRecord.mine)
+        try run("UPDATE list SET changeBytes = changeBytes + ? WHERE id = ?", bytes, list)
+        // Each list has a log of its own, so that members cannot remove changes of My Hexlist.
+        let (rows, maximumBytes) =
+            list == ListRecord.mine
+            ? (MyHexlistChange.maximumRows, MyHexlistChange.maximumBytes)
+            : (MyHexlistChange.maximumSharedRows, MyHexlistChange.maximumSharedBytes)
+        let oldest = try first("SELECT number FROM mineChange WHERE list = ? ORDER BY number DESC LIMIT 1 OFFSET ?", list, rows) {
+            $0.int64(0)
+        }
+        if let oldest { try forgetChanges(upTo: oldest, in: list) }
+        while try first("SELECT changeBytes FROM list WHERE id = ?", list, read: { $0.int(0) }) ?? 0 > maximumBytes,
+            let oldest = try first("SELECT number FROM mineChange WHERE list = ? ORDER BY number LIMIT 1", list, read: { $0.int64(0) })
+        {
+            try forgetChanges(upTo: oldest, in: list)
+        }
     }
 
     /// Removes changes from the log.
     /// - Returns: their number.
     @discardableResult
     func forgetChanges(upTo number: Int64) throws -> Int {
-        let bytes = try first("SELECT coalesce(sum(bytes), 0) FROM mineChange WHERE number <= ?", number) { $0.int64(0) } ?? 0
+        try all("SELECT id FROM list", read: { $0.int64(0) }).reduce(0) { try $0 + forgetChanges(upTo: number, in: $1) }
+    }
+
+    @discardableResult
+    private func forgetChanges(upTo number: Int64, in list: Int64) throws -> Int {
+        let bytes =
+            try first("SELECT coalesce(sum(bytes), 0) FROM mineChange WHERE list = ? AND number <= ?", list, number) { $0.int64(0) } ?? 0
         guard bytes > 0 else { return 0 }
-        try run("UPDATE list SET changeBytes = changeBytes - ? WHERE id = 1", bytes)
-        return try run("DELETE FROM mineChange WHERE number <= ?", number)
+        try run("UPDATE list SET changeBytes = changeBytes - ? WHERE id = ?", bytes, list)
+        return try run("DELETE FROM mineChange WHERE list = ? AND number <= ?", list, number)
     }
 
     /// Removes old changes from the log.

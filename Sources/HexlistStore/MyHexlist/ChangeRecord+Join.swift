@@ -8,7 +8,7 @@ extension StoreWriter {
     /// - Parameter counterparts: the node of the joined collection by own node, if it has another id; also the list itself.
     func renameRecords(_ counterparts: [ListNode.ID: ListNode.ID]) throws {
         let storage = try SQLListStorage(ListRecord(on: self), on: self)
-        let numbers = try all("SELECT number FROM mineChange WHERE nodes IS NOT NULL ORDER BY number") { $0.int64(0) }
+        let numbers = try all("SELECT number FROM mineChange WHERE list = 1 AND nodes IS NOT NULL ORDER BY number") { $0.int64(0) }
         for number in numbers {
             guard let bytes = try first("SELECT nodes FROM mineChange WHERE number = ?", number, read: { $0.bytes(0) }) else { continue }
             var (same, renamed) = (

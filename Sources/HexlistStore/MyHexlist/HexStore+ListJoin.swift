@@ -26,6 +26,7 @@ extension HexStore {
             try writer.change {
                 try writer.checkSpaceForJoining(reserve: diskReserve)
                 let result = try writer.joinList(list, with: peer, ifStillAt: sequence, at: now)
+                try writer.addRejected(at: now)
                 try writer.recordJoin(with: peer, backup: backup, at: now)
                 return result
             }
@@ -86,7 +87,7 @@ extension StoreWriter {
         try renameRecords(counterparts)
         let deletions = try keepTrash(after: own.deletions, at: now)
 
-        try run("DELETE FROM node")
+        try run("DELETE FROM node WHERE list = ?", ListRecord.mine)
         try run("INSERT INTO node (\(Self.nodeColumns)) SELECT \(Self.nodeColumns) FROM joinNode ORDER BY id")
         try run("DELETE FROM joinNode")
         try run("DELETE FROM joining")
@@ -106,7 +107,9 @@ extension StoreWriter {
         let size = try mineSize()
         var draft = MyHexlistChangeDraft(storage)
         (draft.hexes.added, draft.links.added) = (max(0, size.hexes - before.hexes), max(0, size.links - before.links))
-        if !draft.isEmpty { try log(draft, .joined, from: peer, number: own.changes + 1, (own.deletions + 1, deletions), at: now) }
+        try updateSharedLists(at: now)
+        try removeCopiedFromTrash()
+        if !draft.isEmpty { try log(draft, .joined, from: peer, in: ListRecord.mine, (own.deletions + 1, deletions), at: now) }
         return size
     }
 
@@ -119,7 +122,9 @@ extension StoreWriter {
         let texts = "coalesce(length(CAST(title AS BLOB)), 0) + length(CAST(url AS BLOB)) + coalesce(length(registers), 0)"
         var (rows, bytes) = (0, 0)
         for table in ["node", "joinNode"] {
-            let size = try first("SELECT count(*), coalesce(sum(\(texts)), 0) FROM \(table)") { (rows: $0.int(0), bytes: $0.int(1)) }
+            let size = try first("SELECT count(*), coalesce(sum(\(texts)), 0) FROM \(table) WHERE list = 1") {
+                (rows: $0.int(0), bytes: $0.int(1))
+            }
             rows += size?.rows ?? 0
             bytes += size?.bytes ?? 0
         }
@@ -140,7 +145,7 @@ extension StoreWriter {
             """
             UPDATE joinNode SET deletedAt = own.deletedAt, lived = own.lived, trashNumber = own.trashNumber,
                 trashedWith = own.trashedWith
-            FROM node AS own WHERE own.uuid = joinNode.uuid AND own.state <> 0 AND joinNode.state <> 0
+            FROM node AS own WHERE own.uuid = joinNode.uuid AND own.list = 1 AND own.state <> 0 AND joinNode.state <> 0
             """)
         // The other machine may show the node that stands for an item.
         try run(
@@ -151,7 +156,7 @@ extension StoreWriter {
         let deleted = try all(
             """
             SELECT own.uuid FROM node AS own JOIN joinNode ON joinNode.uuid = own.uuid
-            WHERE own.state = 0 AND joinNode.state <> 0 AND joinNode.placeClock IS NOT NULL
+            WHERE own.list = 1 AND own.state = 0 AND joinNode.state <> 0 AND joinNode.placeClock IS NOT NULL
             ORDER BY own.id
             """
         ) { $0.nodeID(0) }.compactMap(\.self)
@@ -172,7 +177,7 @@ extension StoreWriter {
     /// deleted ones gets the row of the shown one. Rows of hexes that are shown no more are deleted by the projection.
     /// - Parameter counterparts: the node of the joined collection by own node, if it has another id.
     private func keepRows(of counterparts: [ListNode.ID: ListNode.ID]) throws {
-        let rows = try all("SELECT uuid, hex FROM node WHERE kind = 1 AND hex IS NOT NULL ORDER BY state = 1") {
+        let rows = try all("SELECT uuid, hex FROM node WHERE list = 1 AND hex IS NOT NULL ORDER BY state = 1") {
             (id: $0.nodeID(0), hex: $0.int64(1))
         }
         for row in rows {

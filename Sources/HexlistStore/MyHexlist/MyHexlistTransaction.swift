@@ -2,8 +2,9 @@ internal import GRDB
 internal import HexlistLists
 internal import HexlistModel
 
-/// A change of My Hexlist. It changes the nodes of the list, from which `finish` then updates the rows of the tables `hex` and `link` that
-/// show them. Hexes are named by the ids of these rows. Made by `StoreWriter.changeMine` and `groupMine`.
+/// A change of My Hexlist: of its own list, or of a shared list that it shows. It changes the nodes of the list, from which `finish` then
+/// updates the rows of the tables `hex` and `link` that show them. Hexes are named by the ids of these rows. Made by `StoreWriter.changeMine`
+/// and `groupMine`.
 struct MyHexlistTransaction {
     let writer: StoreWriter
     let list: ListRecord
@@ -18,15 +19,17 @@ struct MyHexlistTransaction {
     /// Milliseconds since 1970.
     private let now: Int64
 
-    /// - Parameter now: milliseconds since 1970.
-    fileprivate init(on writer: StoreWriter, at now: Int64) throws {
+    /// - Parameters:
+    ///   - list: `ListRecord.row`.
+    ///   - now: milliseconds since 1970.
+    fileprivate init(on writer: StoreWriter, in list: Int64, at now: Int64) throws {
         self.writer = writer
         self.now = now
-        list = try ListRecord(on: writer)
-        let storage = try SQLListStorage(list, on: writer, at: now)
+        self.list = try ListRecord(on: writer, row: list)
+        let storage = try SQLListStorage(self.list, on: writer, at: now)
         draft = MyHexlistChangeDraft(storage)
         nodes = ListTransaction(
-            storage: storage, replica: list.replica, clock: HybridClock(last: list.clock), digest: list.digest, now: now)
+            storage: storage, replica: self.list.replica, clock: HybridClock(last: self.list.clock), digest: self.list.digest, now: now)
     }
 
     // MARK: - Adding
@@ -54,7 +57,7 @@ struct MyHexlistTransaction {
         guard !links.isEmpty else { return }
         let origin = origin()
         try insertNodes { try $0.insert(links[...], of: content, in: hex, at: keys[...], origin) }
-        if let row = try nodes.storage.row(hex) {
+        if hex != list.id, let row = try nodes.storage.row(hex) {
             try nodes.storage.update(hex, container: row.container, state: row.state, leaves: row.leaves + links.count)
         }
         extended.insert(hex)
@@ -64,6 +67,7 @@ struct MyHexlistTransaction {
     /// Calls `body` with the inserter of nodes, and adds the inserted nodes to numbers and digest.
     private mutating func insertNodes<Value>(_ body: (inout NodeInserter) throws -> Value) throws -> Value {
         let before = nodes.storage.sequence
+        _ = try nodes.storage.row(of: list.replica)  // the inserted versions have it
         var after = before
         let value = try writer.insertNodes { inserter in
             inserter.sequence = before
@@ -83,7 +87,7 @@ struct MyHexlistTransaction {
     }
 
     private mutating func origin() -> NodeInserter.Origin {
-        NodeInserter.Origin(clock: nodes.nextVersion().clock, replica: list.replicaRow, now: now)
+        NodeInserter.Origin(clock: nodes.nextVersion().clock, replica: list.replicaRow, list: list.row, now: now)
     }
 
     // MARK: - Changing
@@ -225,10 +229,10 @@ struct MyHexlistTransaction {
         let position: ListPosition =
             switch sibling {
             case nil: .last
-            case .before(let hex): .before(try node(hex))
-            case .after(let hex): .after(try node(hex))
+            case .before(let hex): .before(try placedNode(hex))
+            case .after(let hex): .after(try placedNode(hex))
             }
-        let id = try node(hex)
+        let id = try placedNode(hex)
         if try nodes.storage.row(id)?.container == container {
             // It may be there already.
             let (before, after) = try nodes.storage.neighbors(of: position, in: container)
@@ -238,15 +242,21 @@ struct MyHexlistTransaction {
         try nodes.move(id, to: container, key: key[0])
     }
 
-    /// Moves a hex to the top level, directly before the one with the next lower id. If the user has not moved any, the newest is first.
+    /// Moves a hex to the top level, directly before the one with the next lower id. If the user has not moved any, the newest is first. In a
+    /// shared list, moves it to the end of the shared hex.
     mutating func moveToTop(_ id: ListNode.ID) throws {
-        let row = try writer.first("SELECT hex FROM node WHERE uuid = ?", id.uuid) { $0.optionalInt64(0) } ?? nil
+        guard !list.isShared else {
+            let key = try nodes.keys(at: .last, in: list.id, isNewestFirst: false, using: &generator)
+            try nodes.move(id, to: list.id, key: key[0])
+            return
+        }
+        let row = try writer.hex(ofNode: id, in: list.row)
         let next = try row.flatMap { row in
             try writer.first(
                 """
-                SELECT uuid FROM node INDEXED BY nodeHexes WHERE kind = 1 AND hex < ? AND container = ? AND state <> 1
+                SELECT uuid FROM node INDEXED BY nodeHexes WHERE kind = 1 AND hex < ? AND container = ? AND state <> 1 AND list = ?
                 ORDER BY hex DESC LIMIT 1
-                """, row, list.id.uuid
+                """, row, list.id.uuid, list.row
             ) { $0.nodeID(0) } ?? nil
         }
         let position = next.map { ListPosition.before($0) } ?? (row == nil ? .first : .last)
@@ -257,7 +267,13 @@ struct MyHexlistTransaction {
     /// Deletes hexes with everything inside.
     mutating func delete(_ hexes: [Int64]) throws {
         for hex in hexes {
-            let inside = try nodes.delete(node(hex)).dropFirst()
+            let id = try placedNode(hex)
+            if id.kind == .sharedList { try endSharing(id) }
+            for other in try writer.otherEntries(ofListOf: id) {  // otherwise one of them would show the list
+                try nodes.delete(other)
+                _ = nodes.takeChanges()
+            }
+            let inside = try nodes.delete(id).dropFirst()
             draft.countDeleted(inside)
             draft.add(nodes.takeChanges())  // bounds the memory: the changes have all values of the deleted links
         }
@@ -278,17 +294,20 @@ struct MyHexlistTransaction {
         if !isReceived { draft.add(nodes.takeChanges()) }
         let tree = try nodes.deriveTree()
         if isReceived { try addReceived(nodes.takeChanges()) }
-        derived.hexes.formUnion(tree.hexes)
-        derived.contents.formUnion(tree.contents)
+        derived.formUnion(tree)
     }
 
     /// Adds changes of nodes that came from another machine to the log. New nodes that are deleted are left out, and so are deletions that
-    /// take effect with a later page, which deletes the hex.
+    /// take effect with a later page, which deletes the hex, and deletions of hexes that are shared lists now.
     private mutating func addReceived(_ changes: [ListChange]) throws {
+        let copied = try list.isShared ? [:] : writer.copiedHexes()
         let changes = try changes.filter { change in
             let id = change.after.id
-            guard id != list.id, id.kind == .hex || id.kind == .link, let state = try nodes.storage.row(id)?.state else { return false }
+            guard list.isShared || id != list.id, id.kind == .hex || id.kind == .link, let state = try nodes.storage.row(id)?.state else {
+                return false
+            }
             if change.before == nil { return state != .deleted }
+            if change.parts.contains(.deletion), try isDeleted(change.after, with: copied) { return false }
             return !change.parts.contains(.deletion) || (id.kind == .hex ? state != .present : state == .deleted)
         }
         draft.replicaRows = nodes.storage.replicaRows
@@ -296,8 +315,20 @@ struct MyHexlistTransaction {
         let deletions = changes.filter { $0.after.id.kind == .hex && $0.parts.contains(.deletion) }.map(\.after)
         let deleted = Set(deletions.map(\.id))
         for hex in deletions where !(hex.deletion?.with.map(deleted.contains) ?? false) {
-            draft.countDeleted(try writer.deletedTogether(with: hex.id))
+            draft.countDeleted(try writer.deletedTogether(with: hex.id, in: list.row))
         }
+    }
+
+    /// Whether a deleted node is one of some hexes, or was deleted together with one.
+    /// - Parameter hexes: the hexes, each with a hybrid time after which it was not changed.
+    private func isDeleted(_ node: ListNode, with hexes: [ListNode.ID: Int64]) throws -> Bool {
+        guard !hexes.isEmpty else { return false }
+        var (top, level) = (node, 0)
+        while hexes[top.id] == nil, let hex = top.deletion?.with, level < ListStructure.levels, let row = try nodes.storage.row(hex) {
+            (top, level) = (row.node, level + 1)
+        }
+        guard let time = hexes[top.id], let version = top.version else { return false }
+        return version.clock < time
     }
 
     /// Derives the tree of the nodes, updates the rows that show it, and adds the changes to the log.
@@ -306,32 +337,45 @@ struct MyHexlistTransaction {
         // A merge causes no local change: hexes that other machines deleted stay deleted, even if something in them is shown.
         if nodes.storage.source == nil { try deriveTreeAndRevive() } else { try deriveTree() }
         derived.contents.formUnion(extended)
+        if author == nil, !draft.isEmpty { try writer.checkIsWritable(list) }
         let storage = nodes.storage
         if let sequence = storage.sequence, sequence != list.sequence { writer.changed(.list) }
-        if nodes.clock.last != list.clock || storage.deletions != list.deletions || storage.sequence != list.sequence
-            || nodes.digest != list.digest
-        {
+        if nodes.clock.last != list.clock || storage.sequence != list.sequence || nodes.digest != list.digest {
             try writer.run(
-                "UPDATE list SET clock = ?, deletions = ?, seq = ?, digest = ? WHERE id = 1", nodes.clock.last, storage.deletions,
-                storage.sequence, nodes.digest.map { Int64(bitPattern: $0.value) })
+                "UPDATE list SET clock = ?, seq = ?, digest = ? WHERE id = ?", nodes.clock.last, storage.sequence,
+                nodes.digest.map { Int64(bitPattern: $0.value) }, list.row)
+        }
+        if storage.deletions != list.deletions {
+            try writer.run("UPDATE list SET deletions = ? WHERE id = ?", storage.deletions, ListRecord.mine)
         }
         try writer.project(derived, storage)
+        if !derived.entries.isEmpty { try writer.updateSharedLists(at: now) }
+        if !list.isShared, storage.deletions != list.deletions { try writer.removeCopiedFromTrash() }
         let deletions = (first: list.deletions + 1, last: storage.deletions)
-        if !draft.isEmpty { try writer.log(draft, kind, from: author, number: list.changes + 1, deletions, at: now) }
+        if !draft.isEmpty { try writer.log(draft, kind, from: author, in: list.row, deletions, at: now) }
     }
 
     /// The hexes whose rows change.
     var changedHexes: Set<ListNode.ID> { derived.hexes.union(derived.contents) }
 
+    /// Returns the node with the values and contents of a hex.
     func node(_ hex: Int64) throws -> ListNode.ID {
-        guard let id = try writer.node(ofHex: hex) else { throw HexlistError.noHex(hex) }
-        return id
+        guard let node = try writer.node(ofHex: hex), node.list == list.row else { throw HexlistError.noHex(hex) }
+        return node.id
+    }
+
+    /// Returns the node with the place of a hex: of a shared hex the entry of its list.
+    private func placedNode(_ hex: Int64) throws -> ListNode.ID {
+        guard let node = try writer.node(ofHex: hex), node.isRoot, let entry = try writer.entry(ofList: node.list) else {
+            return try self.node(hex)
+        }
+        return entry
     }
 
     /// Returns the shown links of a hex, in order.
     private func links(of hex: ListNode.ID) throws -> [ListNode.ID] {
         try writer.all(
-            "SELECT uuid FROM node WHERE container = ? AND kind = 2 AND state <> 1 ORDER BY orderKey, uuid LIMIT ?", hex.uuid,
+            "SELECT uuid FROM node WHERE \(nodes.storage.isShown(in: hex)) AND kind = 2 ORDER BY orderKey, uuid LIMIT ?", hex.uuid,
             HexInserter.maximumLinks
         ) { $0.nodeID(0) }.compactMap(\.self)
     }
@@ -361,58 +405,80 @@ struct MyHexlistTransaction {
 }
 
 extension HexStore {
-    /// Gives the list of My Hexlist a new replica number. Required before changes if another copy of the store may be in use, so that no two
-    /// copies write different values with one version.
-    public func renewReplica() async throws { try await write { try $0.renewReplica() } }
+    /// Gives all lists new replica numbers. Required before changes if another copy of the store may be in use, so that no two copies write
+    /// different values with one version.
+    public func renewReplicas() async throws { try await write { try $0.renewReplicas() } }
 }
 
 extension StoreWriter {
-    func renewReplica() throws {
-        _ = try change {
-            try run("UPDATE list SET replica = ? WHERE id = 1", replicaRow(of: ReplicaNumber(.random(in: .min ... .max))))
-            try run("UPDATE listCursor SET acked = 0 WHERE list = 1")
+    func renewReplicas() throws {
+        try change { for list in try all("SELECT id FROM list", read: { $0.int64(0) }) { try renewReplica(of: list) } }
+    }
+
+    /// Draws a new replica number. Its row replaces that of the former one if this one is in no version, so that the table does not grow.
+    /// - Parameter list: `ListRecord.row`.
+    func renewReplica(of list: Int64) throws {
+        try change {
+            let number = ReplicaNumber(.random(in: .min ... .max))
+            let unused = try first("SELECT replica FROM list WHERE id = ? AND NOT hasUsedReplica", list) { $0.int64(0) }
+            if let unused {
+                try run("UPDATE replica SET number = ? WHERE id = ?", Int64(bitPattern: number.value), unused)
+            } else {
+                try run("UPDATE list SET replica = ?, hasUsedReplica = 0 WHERE id = ?", replicaRow(of: number), list)
+                // The bound for My Hexlist does not count those of shared lists.
+                if list != ListRecord.mine { try run("UPDATE list SET replicas = replicas + 1 WHERE id = ?", list) }
+            }
+            _ = try run("UPDATE listCursor SET acked = 0 WHERE list = ?", list)
         }
     }
 
-    /// Changes My Hexlist: first its nodes, in `body`, then the rows that show them. Inside `groupMine`, the rows are updated at its end.
+    /// Changes a list of My Hexlist: first its nodes, in `body`, then the rows that show them. Inside `groupMine`, the rows are updated at its
+    /// end.
     /// - Parameters:
     ///   - now: milliseconds since 1970.
     ///   - kind: the kind of the change in the log.
     ///   - author: the machine from which the change came; `nil` for this one.
+    ///   - list: `ListRecord.row`.
     ///   - body: must not call `changeMine`: a second transaction would not see the changes of the first, which would overwrite its own.
     /// - Returns: the value of `body`.
     @discardableResult
     func changeMine<Value>(
-        at now: Int64, as kind: MyHexlistChange.Kind = .user, from author: PeerID? = nil,
+        at now: Int64, as kind: MyHexlistChange.Kind = .user, from author: PeerID? = nil, in list: Int64 = ListRecord.mine,
         _ body: (inout MyHexlistTransaction) throws -> Value
     ) throws -> Value {
         precondition(!isChangingMine, "A change of My Hexlist inside another one")
         isChangingMine = true
         defer { isChangingMine = false }
         return try change {
-            if var open = openMine {
-                openMine = nil
-                defer { openMine = open }
+            if openMine != nil {
+                var open = try openMine?.removeValue(forKey: list) ?? MyHexlistTransaction(on: self, in: list, at: now)
+                defer { openMine?[list] = open }
                 return try body(&open)
             }
-            var transaction = try MyHexlistTransaction(on: self, at: now)
+            var transaction = try MyHexlistTransaction(on: self, in: list, at: now)
             let value = try body(&transaction)
             try transaction.finish(kind, from: author)
+            isChangingMine = false
+            try addRejected(at: now)
             return value
         }
     }
 
-    /// Makes all changes of My Hexlist in `body` one change of the log, and updates the rows only once. New hexes have their rows at once.
+    /// Makes all changes of one list of My Hexlist in `body` one change of the log, and updates the rows only once. New hexes have their rows
+    /// at once. Changes of more than one list must only be additions: each deletion gets a number in the trash, which the lists share.
     /// - Parameter now: milliseconds since 1970.
     func groupMine<Value>(at now: Int64, _ body: () throws -> Value) throws -> Value {
         try change {
             guard openMine == nil else { return try body() }
-            openMine = try MyHexlistTransaction(on: self, at: now)
+            openMine = [:]
             defer { openMine = nil }
             let value = try body()
-            var transaction = openMine
+            let transactions = openMine ?? [:]
             openMine = nil
-            try transaction?.finish(.user)
+            for (_, transaction) in transactions.sorted(by: { $0.key < $1.key }) {
+                var transaction = transaction
+                try transaction.finish(.user)
+            }
             return value
         }
     }

@@ -10,6 +10,8 @@ struct NodeInserter {
         var clock: Int64
         /// The row of the replica in the table `replica`.
         var replica: Int64
+        /// `ListRecord.row`.
+        var list: Int64
         /// Milliseconds since 1970.
         var now: Int64
     }
@@ -19,7 +21,7 @@ struct NodeInserter {
     private let links: [SQLStatement]
     private static let maximumRows = 40
     /// Parameters that all rows of a statement share, and parameters of each row.
-    private static let (sharedParameters, parametersOfRow): (Int32, Int32) = (3, 7)
+    private static let (sharedParameters, parametersOfRow): (Int32, Int32) = (4, 7)
     /// The number of the last row, which is increased for each inserted one; `nil` if rows are not numbered.
     var sequence: Int64?
 
@@ -30,21 +32,21 @@ struct NodeInserter {
         hex = try SQLStatement(
             """
             INSERT INTO node (uuid, kind, url, service, parent, container, orderKey, placeClock, placeBy, title, registers, state, leaves, hex,
-                seq)
-            VALUES (?1, 1, '', '', ?2, ?2, ?3, ?4, ?5, ?6, ?7, 0, ?8, ?9, ?10)
+                seq, list)
+            VALUES (?1, 1, '', '', ?2, ?2, ?3, ?4, ?5, ?6, ?7, 0, ?8, ?9, ?10, ?11)
             """, on: db)
         links = try (Array(1...7) + stride(from: 8, through: Self.maximumRows, by: 8)).map { rows in
             let values = (0..<Int32(rows)).map { row in
                 let first = Self.sharedParameters + row * Self.parametersOfRow
                 return
-                    "(?\(first + 1), 2, ?\(first + 2), ?\(first + 3), ?1, ?1, ?\(first + 4), ?2, ?3, ?\(first + 5), ?\(first + 6), 0, 0, ?\(first + 7))"
+                    "(?\(first + 1), 2, ?\(first + 2), ?\(first + 3), ?1, ?1, ?\(first + 4), ?2, ?3, ?\(first + 5), ?\(first + 6), 0, 0, ?\(first + 7), ?4)"
             }
             // With OR FAIL, SQLite needs no statement journal to undo the first rows after an error in a later one. That is not necessary,
             // because each write request is rolled back as a whole.
             return try SQLStatement(
                 """
                 INSERT OR FAIL INTO node (uuid, kind, url, service, parent, container, orderKey, placeClock, placeBy, title, registers,
-                    state, leaves, seq)
+                    state, leaves, seq, list)
                 VALUES \(values.joined(separator: ", "))
                 """, on: db)
         }
@@ -104,6 +106,7 @@ struct NodeInserter {
                 try statement.check(hex.uuid.bindValue(to: handle, at: 1))
                 try statement.check(origin.clock.bindValue(to: handle, at: 2))
                 try statement.check(origin.replica.bindValue(to: handle, at: 3))
+                try statement.check(origin.list.bindValue(to: handle, at: 4))
                 var parameter = Self.sharedParameters + 1
                 for link in rest.prefix(rows) {
                     let id = ids.next(.link, time: origin.now, using: &generator)
@@ -131,7 +134,7 @@ struct NodeInserter {
         sequence? += 1
         let values: [any SQLValue] = [
             id.uuid, container.uuid, key.bytes, origin.clock, origin.replica, UTF8Text(utf8: content.bytes(title)), registers, links, row,
-            sequence,
+            sequence, origin.list,
         ]
         try hex.bind(values)
         try hex.run()

@@ -26,10 +26,7 @@ extension StoreReader {
         ) { (peer: $0.uuid(0), addedAt: $0.int64(1), at: $0.optionalInt64(2), acknowledged: $0.int64(3), replica: $0.optionalInt64(4)) }
         .compactMap { row in
             guard let peer = row.peer else { return nil }
-            let behind =
-                try first(
-                    "SELECT count(*) FROM node WHERE seq > ? AND (via IS NULL OR via IS NOT ?)", row.acknowledged, row.replica
-                ) { $0.int(0) } ?? 0
+            let behind = try rowsBehind(in: ListRecord.mine, after: row.acknowledged, from: row.replica)
             return OwnMachine(peer: PeerID(peer), addedAt: row.addedAt, receivedAt: row.at, behind: behind)
         }
     }
@@ -101,8 +98,8 @@ extension StoreWriter {
 
     /// Numbers all rows, and computes the digest. Draws a new replica number, because earlier numbers may have been used for other rows.
     func numberRows() throws {
-        try run("UPDATE node SET seq = id, via = NULL")
-        try renewReplica()
+        try run("UPDATE node SET seq = id, via = NULL WHERE list = ?", ListRecord.mine)
+        try renewReplica(of: ListRecord.mine)
         let record = try ListRecord(on: self)
         var digest = ListDigest()
         var last: Int64 = 0

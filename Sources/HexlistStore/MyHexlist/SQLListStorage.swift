@@ -2,66 +2,83 @@ internal import GRDB
 internal import HexlistLists
 internal import HexlistModel
 
-/// The list of My Hexlist: a row of the table `list`.
+/// A list: a row of the table `list`. The first one is My Hexlist; each other one is a shared list.
 struct ListRecord: Sendable {
+    /// The row of My Hexlist.
+    static let mine: Int64 = 1
+
+    var row: Int64
     var id: ListNode.ID
     /// The replica that writes local changes, and its row in the table `replica`.
     var replica: ReplicaNumber
     var replicaRow: Int64
     /// The greatest time of the hybrid clock that was written or received.
     var clock: Int64
-    /// The last number in the change log.
+    /// The last number in the change log, which all lists have in common.
     var changes: Int64
-    /// The last number in the trash.
+    /// The last number in the trash, which all lists have in common.
     var deletions: Int64
-    /// The greatest number of a row, and the digest of all rows; `nil` if the user has no other machine.
+    /// The greatest number of a row, and the digest of all rows; `nil` for My Hexlist if the user has no other machine.
     var sequence: Int64?
     var digest: ListDigest?
     /// Whether the user has, or had, another machine. Then the rows of deleted nodes are never removed, because another machine may have the
     /// nodes.
     var isReplicated: Bool
 
-    init(on reader: StoreReader) throws {
-        let found = try reader.first(
-            """
-            SELECT list.uuid, replica.number, replica.id, list.clock, list.changes, list.deletions, list.seq, list.digest, list.isReplicated
-            FROM list JOIN replica ON replica.id = list.replica WHERE list.id = 1
-            """
-        ) { row -> ListRecord? in
-            guard let id = row.nodeID(0) else { return nil }
-            return ListRecord(
-                id: id, replica: ReplicaNumber(UInt64(bitPattern: row.int64(1))), replicaRow: row.int64(2), clock: row.int64(3),
-                changes: row.int64(4), deletions: row.int64(5), sequence: row.optionalInt64(6),
-                digest: row.optionalInt64(7).map { ListDigest(UInt64(bitPattern: $0)) }, isReplicated: row.bool(8))
-        }
-        guard let record = found ?? nil else { throw HexlistError(.storeUnusable, "The store has no list for My Hexlist.") }
+    /// Whether it is a shared list, not My Hexlist.
+    var isShared: Bool { row != Self.mine }
+
+    init(on reader: StoreReader, row: Int64 = mine) throws {
+        let found = try reader.first("\(Self.selection) AND list.id = ?", row, read: Self.init)
+        guard let record = found ?? nil else { throw HexlistError(.storeUnusable, "The store has no list \(row).") }
         self = record
     }
 
-    private init(
-        id: ListNode.ID, replica: ReplicaNumber, replicaRow: Int64, clock: Int64, changes: Int64, deletions: Int64, sequence: Int64?,
-        digest: ListDigest?, isReplicated: Bool
-    ) {
-        (self.id, self.replica, self.replicaRow, self.clock) = (id, replica, replicaRow, clock)
-        (self.changes, self.deletions, self.isReplicated) = (changes, deletions, isReplicated)
-        (self.sequence, self.digest) = (sequence, digest)
+    /// Returns `nil` if there is no list with an id.
+    init?(_ id: ListNode.ID, on reader: StoreReader) throws {
+        guard let record = try reader.first("\(Self.selection) AND list.uuid = ?", id.uuid, read: Self.init) ?? nil else { return nil }
+        self = record
+    }
+
+    private static let selection = """
+        SELECT list.id, list.uuid, replica.number, replica.id, list.clock, mine.changes, mine.deletions, list.seq, list.digest, list.isReplicated
+        FROM list JOIN replica ON replica.id = list.replica JOIN list AS mine ON mine.id = \(mine) WHERE 1
+        """
+
+    /// - Returns: `nil` for a row of a damaged file.
+    private init?(_ columns: SQLStatement) {
+        guard let id = columns.nodeID(1) else { return nil }
+        row = columns.int64(0)
+        self.id = id
+        (replica, replicaRow) = (ReplicaNumber(UInt64(bitPattern: columns.int64(2))), columns.int64(3))
+        (clock, changes, deletions) = (columns.int64(4), columns.int64(5), columns.int64(6))
+        sequence = columns.optionalInt64(7)
+        digest = columns.optionalInt64(8).map { ListDigest(UInt64(bitPattern: $0)) }
+        isReplicated = columns.bool(9)
     }
 }
 
-/// The rows of My Hexlist in the table `node`, or those of the collection that will replace it in `joinNode`.
+/// The rows of a list in the table `node`, or those of the collection that will replace My Hexlist in `joinNode`.
 struct SQLListStorage: ListStorage {
     enum Table: String { case node, joinNode }
 
     let list: ListNode.ID
+    /// `ListRecord.row`.
+    let listRow: Int64
+    var levels: Int { listRow == ListRecord.mine ? ListStructure.levels : ListStructure.sharedLevels }
     /// The greatest number of a row; `nil` if rows are not numbered.
     var sequence: Int64?
     /// The row of the replica in the table `replica` whose nodes the transaction merges; `nil` for local changes.
     var source: Int64?
+    /// `node.via` of a row that a merge made of values from several other replicas.
+    static let severalReplicas: Int64 = 0
     private let table: Table
     private let reader: StoreReader
     /// The numbers of the replicas by their rows, and the reverse.
     private(set) var numbers: [Int64: ReplicaNumber]
     private(set) var replicaRows: [ReplicaNumber: Int64]
+    /// The rows of the replicas that no version of any list has (`list.hasUsedReplica`).
+    private var unusedReplicas: Set<Int64>
     /// Milliseconds since 1970: the time of deletion of nodes that a transaction deletes.
     private let now: Int64
     /// The last number in the trash. Each deleted node gets the next one.
@@ -71,20 +88,22 @@ struct SQLListStorage: ListStorage {
     /// For each deleted hex that is restored without its contents, the node that stands for these in the trash.
     private var itemsOfDetached: [ListNode.ID: ListNode.ID] = [:]
 
-    /// The rows of My Hexlist.
+    /// The rows of a list in the table `node`.
     init(_ list: ListRecord, on reader: StoreReader, at now: Int64 = 0) throws {
-        try self.init(list: list.id, in: .node, sequence: list.sequence, deletions: list.deletions, on: reader, at: now)
+        try self.init(
+            list: list.id, row: list.row, in: .node, sequence: list.sequence, deletions: list.deletions, on: reader, at: now)
     }
 
     /// The rows of the collection that will replace My Hexlist.
     init(joining list: ListNode.ID, on reader: StoreReader, at now: Int64) throws {
-        try self.init(list: list, in: .joinNode, sequence: nil, deletions: 0, on: reader, at: now)
+        try self.init(list: list, row: ListRecord.mine, in: .joinNode, sequence: nil, deletions: 0, on: reader, at: now)
     }
 
     private init(
-        list: ListNode.ID, in table: Table, sequence: Int64?, deletions: Int64, on reader: StoreReader, at now: Int64
+        list: ListNode.ID, row: Int64, in table: Table, sequence: Int64?, deletions: Int64, on reader: StoreReader, at now: Int64
     ) throws {
         self.list = list
+        listRow = row
         self.sequence = sequence
         self.table = table
         self.deletions = deletions
@@ -93,21 +112,27 @@ struct SQLListStorage: ListStorage {
         let rows = try reader.all("SELECT id, number FROM replica") { ($0.int64(0), ReplicaNumber(UInt64(bitPattern: $0.int64(1)))) }
         numbers = Dictionary(rows) { first, _ in first }
         replicaRows = Dictionary(rows.map { ($1, $0) }) { first, _ in first }
+        unusedReplicas = Set(try reader.all("SELECT replica FROM list WHERE hasUsedReplica = 0") { $0.int64(0) })
     }
 
     // MARK: - Reading
 
     func row(_ id: ListNode.ID) throws -> ListRow? {
-        try reader.first("SELECT \(Self.columns) FROM \(table.rawValue) WHERE uuid = ?", id.uuid, read: decode) ?? nil
+        try reader.first("SELECT \(Self.columns) FROM \(table.rawValue) WHERE uuid = ? AND \(inList)", id.uuid, read: decode) ?? nil
     }
 
+    /// Returns the subject (`HexSubject`) of the root.
+    func subject() throws -> String { try reader.subject(of: list, in: listRow) }
+
     func hexes() throws -> [ListRow] {
-        try reader.all("SELECT \(Self.columnsWithoutTexts) FROM \(table.rawValue) WHERE kind = 1") { decode($0, hasTexts: false) }
-            .compactMap(\.self)
+        try reader.all("SELECT \(Self.columnsWithoutTexts) FROM \(table.rawValue) WHERE kind = 1 AND \(inList)") {
+            decode($0, hasTexts: false)
+        }
+        .compactMap(\.self)
     }
 
     func forEachNode(_ body: (ListNode) throws -> Void) throws {
-        let statement = try SQLStatement("SELECT \(Self.columns) FROM \(table.rawValue)", on: reader.db)
+        let statement = try SQLStatement("SELECT \(Self.columns) FROM \(table.rawValue) WHERE \(inList)", on: reader.db)
         defer { statement.reset() }
         try statement.bind([])
         while try statement.step() {
@@ -117,20 +142,20 @@ struct SQLListStorage: ListStorage {
 
     func leaves(waitingFor hex: ListNode.ID) throws -> [ListNode.ID] {
         // Links and entries of shared lists. Nodes of unknown kinds are never shown.
-        let leaves = "SELECT uuid FROM \(table.rawValue) WHERE parent = ? AND container IS NULL AND kind IN (2, 3)"
+        let leaves = "SELECT uuid FROM \(table.rawValue) WHERE parent = ? AND container IS NULL AND kind IN (2, 3) AND \(inList)"
         return try reader.all(leaves, hex.uuid) { $0.nodeID(0) }.compactMap(\.self)
     }
 
     func nodes(deletedWith hex: ListNode.ID) throws -> [ListNode.ID] {
-        try reader.all("SELECT uuid FROM \(table.rawValue) WHERE goneWith = ?", hex.uuid) { $0.nodeID(0) }.compactMap(\.self)
+        try reader.all("SELECT uuid FROM \(table.rawValue) WHERE goneWith = ? AND \(inList)", hex.uuid) { $0.nodeID(0) }.compactMap(\.self)
     }
 
     func contents(of hex: ListNode.ID) throws -> [ListRow] {
         let rows = try reader.all(
-            "SELECT \(Self.columns) FROM \(table.rawValue) WHERE container = ? AND state <> 1 ORDER BY orderKey, uuid", hex.uuid,
-            read: decode)
+            "SELECT \(Self.columns) FROM \(table.rawValue) WHERE container = ? AND state <> 1 AND \(inList) ORDER BY orderKey, uuid",
+            hex.uuid, read: decode)
         guard hex == list, try hasStrays() else { return rows.compactMap(\.self) }
-        let strays = try reader.all("SELECT \(Self.columns) FROM \(table.rawValue) WHERE container IS NULL AND state <> 1", read: decode)
+        let strays = try reader.all("SELECT \(Self.columns) FROM \(table.rawValue) WHERE \(isStray)", read: decode)
         return (rows + strays).compactMap(\.self).sorted { left, right in
             let (first, second) = (left.node.place?.key.bytes ?? [], right.node.place?.key.bytes ?? [])
             return first == second ? left.node.id < right.node.id : first.lexicographicallyPrecedes(second)
@@ -141,7 +166,7 @@ struct SQLListStorage: ListStorage {
     func links(in hex: ListNode.ID, at version: ListVersion) throws -> [ListNode.ID] {
         try reader.all(
             """
-            SELECT uuid FROM node WHERE container = ?1 AND state <> 1 AND kind = 2
+            SELECT uuid FROM node WHERE container = ?1 AND state <> 1 AND kind = 2 AND \(inList)
                 AND (placeClock = ?2 AND placeBy = ?3 OR titleClock = ?2 AND titleBy = ?3)
             """, hex.uuid, version.clock, replicaRow(version)
         ) { $0.nodeID(0) }.compactMap(\.self)
@@ -154,7 +179,7 @@ struct SQLListStorage: ListStorage {
             let index = position.index(in: rows)
             return (index > 0 ? rows[index - 1] : nil, index < rows.count ? rows[index] : nil)
         }
-        let shown = "SELECT \(Self.columns) FROM \(table.rawValue) WHERE container = ?1 AND state <> 1"
+        let shown = "SELECT \(Self.columns) FROM \(table.rawValue) WHERE container = ?1 AND state <> 1 AND \(inList)"
         let (ascending, descending) = ("ORDER BY orderKey, uuid LIMIT 1", "ORDER BY orderKey DESC, uuid DESC LIMIT 1")
         func first(_ sql: String, _ values: any SQLValue...) throws -> ListRow? {
             let statement = try SQLStatement(sql, on: reader.db)
@@ -176,8 +201,19 @@ struct SQLListStorage: ListStorage {
 
     /// Whether there are links whose hex is unknown. They are shown in the root.
     private func hasStrays() throws -> Bool {
-        try reader.first("SELECT 1 FROM \(table.rawValue) WHERE container IS NULL AND state <> 1 LIMIT 1") { _ in true } ?? false
+        try reader.first("SELECT 1 FROM \(table.rawValue) WHERE \(isStray) LIMIT 1") { _ in true } ?? false
     }
+
+    /// SQL condition: whether a row is in the list.
+    private var inList: String { "list = \(listRow)" }
+    /// SQL condition: whether a row is shown in the hex that is the next parameter. Links whose hex is unknown are shown in the root.
+    func isShown(in hex: ListNode.ID) -> String {
+        hex == list
+            ? "(container = ? OR container IS NULL AND kind <> 1) AND state <> 1 AND \(inList)"
+            : "container = ? AND state <> 1 AND \(inList)"
+    }
+
+    private var isStray: String { "container IS NULL AND state <> 1 AND kind <> 1 AND \(inList)" }
 
     static let columns = columns(url: "url", service: "service", title: "title")
     private static let columnsWithoutTexts = columns(url: "''", service: "''", title: "iif(title IS NULL, NULL, '')")
@@ -235,28 +271,33 @@ struct SQLListStorage: ListStorage {
             """
             INSERT INTO \(table.rawValue) (uuid, url, service, parent, orderKey, previousParent, placeClock, placeBy, title, titleClock, titleBy,
                 registers, goneClock, goneBy, goneWith, container, state, leaves, kind, seq, via,
-                deletedAt, lived)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-            ON CONFLICT (uuid) DO UPDATE SET trashedWith = CASE WHEN state = 1 AND excluded.goneWith IS NULL
+                deletedAt, lived, list)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, \(listRow))
+            ON CONFLICT (uuid, list) DO UPDATE SET trashedWith = CASE WHEN state = 1 AND excluded.goneWith IS NULL
                     THEN CASE WHEN goneWith IS NULL THEN trashedWith ELSE ?24 END END,
+                via = CASE WHEN excluded.seq IS NULL OR via IS NULL AND excluded.via = \(Self.severalReplicas) THEN via
+                    ELSE excluded.via END,
                 (url, service, parent, orderKey, previousParent, placeClock, placeBy, title, titleClock, titleBy,
-                registers, goneClock, goneBy, goneWith, container, state, leaves, seq, via)
+                registers, goneClock, goneBy, goneWith, container, state, leaves, seq)
                 = (excluded.url, excluded.service, excluded.parent, excluded.orderKey, excluded.previousParent, excluded.placeClock,
                 excluded.placeBy, excluded.title, excluded.titleClock, excluded.titleBy, excluded.registers, excluded.goneClock,
-                excluded.goneBy, excluded.goneWith, excluded.container, excluded.state, excluded.leaves, coalesce(excluded.seq, seq),
-                iif(excluded.seq IS NULL, via, excluded.via))
+                excluded.goneBy, excluded.goneWith, excluded.container, excluded.state, excluded.leaves, coalesce(excluded.seq, seq))
             """, node.id.uuid, node.url, node.service, place?.parent.uuid, place?.key.bytes,
             place.flatMap { $0.previousParent == $0.parent ? nil : $0.previousParent.uuid }, place?.version.clock,
             place.map { replicaRow($0.version) }, node.title?.value, titleVersion?.clock, titleVersion.map(replicaRow), registers,
             node.deletion?.version.clock, node.deletion.map { replicaRow($0.version) }, node.deletion?.with?.uuid, row.container?.uuid,
-            row.state.rawValue, row.leaves, Int(node.id.kind.rawValue), kind == .purged ? nil : sequence,
-            kind == .received ? source : nil, isUnshown ? now : nil, isUnshown ? reader.lived : nil,
+            (node.id == list ? .present : row.state).rawValue,  // the root is always shown
+            row.leaves, Int(node.id.kind.rawValue), kind == .purged ? nil : sequence,
+            source == nil || kind == .received ? source : Self.severalReplicas, isUnshown ? now : nil, isUnshown ? reader.lived : nil,
             kind == .purged ? nil : try itemAfterDetaching(row))
     }
 
     /// Returns the row of a replica in the table `replica`, and inserts it if it is new.
     mutating func row(of replica: ReplicaNumber) throws -> Int64 {
-        if let row = replicaRows[replica] { return row }
+        if let row = replicaRows[replica] {
+            if unusedReplicas.remove(row) != nil { try run("UPDATE list SET hasUsedReplica = 1 WHERE replica = ?", row) }
+            return row
+        }
         try run("INSERT INTO replica (number) VALUES (?)", Int64(bitPattern: replica.value))
         let row = try reader.first("SELECT last_insert_rowid()") { $0.int64(0) } ?? 0
         (replicaRows[replica], numbers[row]) = (row, replica)
@@ -268,7 +309,10 @@ struct SQLListStorage: ListStorage {
     /// - Returns: `nil` if the node is not being detached from a deleted hex, or is the first one.
     private mutating func itemAfterDetaching(_ row: ListRow) throws -> UUIDBytes? {
         guard row.state == .deleted, let deletion = row.node.deletion, deletion.with == nil else { return nil }
-        let hex = try reader.first("SELECT goneWith FROM \(table.rawValue) WHERE uuid = ?", row.node.id.uuid) { $0.nodeID(0) } ?? nil
+        let hex =
+            try reader.first("SELECT goneWith FROM \(table.rawValue) WHERE uuid = ? AND \(inList)", row.node.id.uuid) {
+                $0.nodeID(0)
+            } ?? nil
         guard let hex else { return nil }
         if let item = itemsOfDetached[hex] { return item.uuid }
         itemsOfDetached[hex] = row.node.id
@@ -286,25 +330,27 @@ struct SQLListStorage: ListStorage {
             """
             UPDATE \(table.rawValue) SET container = ?1, state = ?2, leaves = ?3, \(atDeletion("deletedAt", "?5")), \(atDeletion("lived", "?4")),
                 \(atDeletion("trashNumber", "?7"))
-            WHERE uuid = ?6
+            WHERE uuid = ?6 AND \(inList)
             """, container?.uuid, state.rawValue, leaves, reader.lived, now, id.uuid, deletions, !retained.contains(id))
         if state != .deleted { try leaveTrash(id) }
     }
 
     /// Removes a node that is not deleted any more from an item of the trash. The other nodes of its own item become items.
     private func leaveTrash(_ id: ListNode.ID) throws {
-        try run("UPDATE \(table.rawValue) SET trashedWith = NULL WHERE uuid = ? AND trashedWith IS NOT NULL", id.uuid)
-        try run("UPDATE \(table.rawValue) SET trashedWith = NULL WHERE trashedWith = ?", id.uuid)
+        try run("UPDATE \(table.rawValue) SET trashedWith = NULL WHERE uuid = ? AND trashedWith IS NOT NULL AND \(inList)", id.uuid)
+        try run("UPDATE \(table.rawValue) SET trashedWith = NULL WHERE trashedWith = ? AND \(inList)", id.uuid)
     }
 
     // MARK: - Numbers
 
-    /// Calls `body` with the rows whose numbers are greater than one, in the order of their numbers, until it returns `false`.
+    /// Calls `body` with the rows whose numbers are greater than one, without unconfirmed ones (`RejectedChanges`), in the order of their
+    /// numbers, until it returns `false`.
     func changed(
         after number: Int64, limit: Int = .max, _ body: (_ node: ListNode, _ number: Int64, _ source: Int64?) throws -> Bool
     ) throws {
         let statement = try SQLStatement(
-            "SELECT \(Self.columns), seq, via FROM \(table.rawValue) WHERE seq > ? ORDER BY seq LIMIT ?", on: reader.db)
+            "SELECT \(Self.columns), seq, via FROM \(table.rawValue) WHERE \(inList) AND seq > ? AND isUnconfirmed = 0 ORDER BY seq LIMIT ?",
+            on: reader.db)
         defer { statement.reset() }
         try statement.bind([number, limit])
         while try statement.step() {

@@ -3,7 +3,7 @@ internal import HexlistLists
 internal import HexlistModel
 
 // The rows of `hex` and `link` in My Hexlist are a projection of the table `node`: all queries read them, and `project` brings them up to
-// date after each change of nodes. Ids of hexes stay the same.
+// date after each change of nodes. Ids of hexes stay the same. The root of a shared list is a hex at the top level.
 extension StoreWriter {
     /// A hex of the list whose row in the table `hex` may have to change.
     private struct ChangedHex {
@@ -17,8 +17,11 @@ extension StoreWriter {
         var parent: Int64?
     }
 
-    /// Updates the rows of the hexes that a transaction changed. Call inside `change`.
+    /// Updates the rows of the hexes that a transaction changed. Call inside `change`. No effect for a shared list that is not shown.
     func project(_ tree: ListTransaction<SQLListStorage>.TreeChanges, _ storage: SQLListStorage) throws {
+        if storage.listRow != ListRecord.mine, try shownRoot(of: storage) == nil {
+            return try showSharedList(storage)
+        }
         try addRows(of: tree.hexes.union(tree.contents), storage)
         let changed = try tree.hexes.union(tree.contents).compactMap { try changedHex($0, storage) }
         let gone = changed.filter(\.isDeleted).map(\.row)
@@ -29,14 +32,14 @@ extension StoreWriter {
         }
     }
 
-    /// - Returns: `nil` if the hex has no row: it is deleted, or the root.
+    /// - Returns: `nil` if the hex has no row: it is deleted, or the root of My Hexlist.
     private func changedHex(_ id: ListNode.ID, _ storage: SQLListStorage) throws -> ChangedHex? {
-        guard id.kind == .hex, id != storage.list else { return nil }
+        guard id.kind == .hex else { return nil }
         return try first(
             """
             SELECT node.container, node.orderKey, node.state = 1, hex.id, hex.parent FROM node JOIN hex ON hex.id = node.hex
-            WHERE node.uuid = ? AND node.kind = 1
-            """, id.uuid
+            WHERE node.uuid = ? AND node.kind = 1 AND node.list = ?
+            """, id.uuid, storage.listRow
         ) { row in
             ChangedHex(
                 node: id, container: row.nodeID(0), orderKey: row.bytes(1), isDeleted: row.bool(2), row: row.int64(3),
@@ -50,7 +53,7 @@ extension StoreWriter {
         var new: [(node: ListNode.ID, key: [UInt8], row: Int64?)] = []
         for id in hexes where id.kind == .hex && id != storage.list {
             guard let row = try storage.row(id), row.state != .deleted else { continue }
-            let number = try hex(ofNode: id)
+            let number = try hex(ofNode: id, in: storage.listRow)
             if let number, try first("SELECT 1 FROM hex WHERE id = ?", number, read: { _ in true }) != nil { continue }
             new.append((id, row.node.place?.key.bytes ?? [], number))
         }
@@ -59,13 +62,18 @@ extension StoreWriter {
             let row = number ?? counters.nextHex
             if number == nil {
                 counters.nextHex &+= 1
-                try run("UPDATE node SET hex = ? WHERE uuid = ?", row, node.uuid)
+                try run("UPDATE node SET hex = ? WHERE uuid = ? AND list = ?", row, node.uuid, storage.listRow)
             }
-            _ = try inserter().insert(
-                HexContent(), HexInserter.Row(id: row, location: .mine, unread: false, byteCount: 0, receivedAt: node.time))
-            counters.mine &+= 1
-            try reindex([row])
+            try addRow(row, receivedAt: node.time)
         }
+    }
+
+    /// Adds an empty row at the top level.
+    func addRow(_ row: Int64, receivedAt: Int64) throws {
+        _ = try inserter().insert(
+            HexContent(), HexInserter.Row(id: row, location: .mine, unread: false, byteCount: 0, receivedAt: receivedAt))
+        counters.mine &+= 1
+        try reindex([row])
     }
 
     // MARK: - Places
@@ -73,10 +81,12 @@ extension StoreWriter {
     /// Moves rows to the places of their nodes, and deletes the rows of deleted nodes.
     private func move(_ hexes: [ChangedHex], _ storage: SQLListStorage, removing gone: [Int64]) throws {
         var (moved, containers): ([(hex: ChangedHex, parent: Int64?)], Set<ListNode.ID>) = ([], [])
+        let root = try shownRoot(of: storage)
+        let hexes = hexes.filter { $0.node != storage.list }
         for hex in hexes {
             let container = hex.container
-            let parent = try container.flatMap { $0 == storage.list ? nil : try self.hex(ofNode: $0) }
-            if let container, container != storage.list { containers.insert(container) }
+            let parent = try container.flatMap { $0 == storage.list ? root : try self.hex(ofNode: $0, in: storage.listRow) }
+            if let container, container != storage.list || root != nil { containers.insert(container) }
             if parent != hex.parent { moved.append((hex, parent)) }
         }
         // All are first moved to the top level. So no hex is inside itself meanwhile, and none is deleted with the hex that it leaves.
@@ -90,10 +100,19 @@ extension StoreWriter {
         if !gone.isEmpty { try remove(gone, remembers: false) }
         for (hex, parent) in moved { if let parent { try nest(hex.row, into: parent) } }
         for hex in hexes {
-            let key = hex.container == storage.list ? hex.orderKey : nil
+            let key = hex.container == storage.list && root == nil ? hex.orderKey : nil
             try run("UPDATE hex SET orderKey = ?1 WHERE id = ?2 AND orderKey IS NOT ?1", key, hex.row)
         }
-        for container in containers { try number(container) }
+        for container in containers { try number(container, in: storage.listRow) }
+    }
+
+    /// Returns the row of the hex that shows the root of a shared list; `nil` if it is not shown, and for My Hexlist.
+    private func shownRoot(of storage: SQLListStorage) throws -> Int64? {
+        guard storage.listRow != ListRecord.mine else { return nil }
+        return try first(
+            "SELECT hex.id FROM node JOIN hex ON hex.id = node.hex WHERE node.uuid = ? AND node.list = ?", storage.list.uuid,
+            storage.listRow
+        ) { $0.int64(0) }
     }
 
     private func size(of hex: Int64) throws -> (hexes: Int64, links: Int64) {
@@ -113,12 +132,12 @@ extension StoreWriter {
     }
 
     /// Writes the positions of the hexes directly inside a hex.
-    private func number(_ container: ListNode.ID) throws {
+    private func number(_ container: ListNode.ID, in list: Int64) throws {
         let order = try all(
             """
             SELECT hex.id, hex.position FROM node JOIN hex ON hex.id = node.hex
-            WHERE node.container = ? AND node.state <> 1 AND node.kind = 1 ORDER BY node.orderKey, node.uuid
-            """, container.uuid
+            WHERE node.container = ? AND node.state <> 1 AND node.kind = 1 AND node.list = ? ORDER BY node.orderKey, node.uuid
+            """, container.uuid, list
         ) { (id: $0.int64(0), position: $0.int(1)) }
         for (position, hex) in order.enumerated() where hex.position != position {
             try run("UPDATE hex SET position = ? WHERE id = ?", position, hex.id)
@@ -131,7 +150,7 @@ extension StoreWriter {
     /// - Parameter isExtended: whether its links changed.
     private func show(_ hex: ChangedHex, _ storage: SQLListStorage, isExtended: Bool) throws {
         guard let node = try storage.row(hex.node) else { return }
-        var content = try content(of: node)
+        var content = try content(of: node, in: storage)
         let texts = [content.hexDescription, content.hexColor, content.senderUUID, content.senderName, content.extra].map(content.bytes)
         let present = try first("SELECT description, color, senderUUID, senderName, extra FROM hex WHERE id = ?", hex.row) { row in
             (0..<5).map { row.bytes($0) }
@@ -164,7 +183,7 @@ extension StoreWriter {
 
 extension StoreReader {
     /// Returns the content of a hex without its inner hexes, from its nodes.
-    func content(of hex: ListRow) throws -> HexContent {
+    func content(of hex: ListRow, in storage: SQLListStorage) throws -> HexContent {
         var content = HexContent()
         func register(_ name: UTF8Text) -> [UInt8] { hex.node.registers[name]?.value.bytes ?? [] }
         content.hexDescription = content.add(bytes: hex.node.title?.value.bytes ?? [])
@@ -175,7 +194,7 @@ extension StoreReader {
         // Without `ListRow`s, because a hex may have 5 000 links and is read after each change of one of them.
         let links = try SQLStatement(
             """
-            SELECT url, title, service, registers FROM node WHERE container = ? AND kind = 2 AND state <> 1 ORDER BY orderKey, uuid
+            SELECT url, title, service, registers FROM node WHERE \(storage.isShown(in: hex.node.id)) AND kind = 2 ORDER BY orderKey, uuid
             """, on: db)
         defer { links.reset() }
         try links.bind([hex.node.id.uuid])

@@ -56,23 +56,27 @@ extension StoreReader {
         let limit = pageLimit(limit)
         let found = try page(
             """
-            SELECT node.trashNumber, node.uuid, node.kind, node.hex, node.title, node.url, node.deletedAt, parent.hex, parent.uuid
+            SELECT node.trashNumber, node.uuid, node.kind, node.hex, node.title, node.url, node.deletedAt, parent.hex, parent.uuid, node.list
             FROM node INDEXED BY nodeTrash
-            LEFT JOIN node AS parent ON parent.uuid = node.parent AND parent.hex IS NOT NULL
+            LEFT JOIN node AS parent ON parent.uuid = node.parent AND parent.list = node.list AND parent.hex IS NOT NULL
             WHERE node.trashNumber < ? AND node.goneWith IS NULL AND node.trashedWith IS NULL
-                AND \(hexesOnly ? "node.kind = 1 AND node.hex IS NOT NULL" : "node.kind IN (1, 2)")
+                AND \(hexesOnly ? "node.kind IN (1, 3) AND node.hex IS NOT NULL" : "node.kind IN (1, 2, 3)")
             ORDER BY node.trashNumber DESC
             """, before ?? .max, limit: limit
         ) { row in
             row.size(of: 4...5)
         } read: { row -> TrashedItem? in
             guard let id = row.nodeID(1) else { return nil }
-            let isHex = id.kind == .hex
-            let inside = try deletedTogether(with: id)
+            // A hex of another person that was deleted, and joined again.
+            if id.kind == .sharedList, let shared = try sharedList(of: id), try entry(ofList: shared.row) != nil { return nil }
+            let isHex = id.kind != .link
+            let list = row.int64(9)
+            let inside = try id.kind == .sharedList ? shownInside(listOf: id) : deletedTogether(with: id, in: list)
             return TrashedItem(
-                number: row.int64(0), hex: isHex ? row.optionalInt64(3) : nil, subject: isHex ? try subject(of: id) : row.text(4),
-                url: isHex ? nil : row.text(5), container: row.optionalInt64(7), containerSubject: try row.nodeID(8).map(subject),
-                hexesInside: inside.hexes, links: inside.links, deletedAt: row.int64(6))
+                number: row.int64(0), hex: isHex ? row.optionalInt64(3) : nil, subject: isHex ? try subject(of: id, in: list) : row.text(4),
+                url: isHex ? nil : row.text(5), container: row.optionalInt64(7),
+                containerSubject: try row.nodeID(8).map { try subject(of: $0, in: list) }, hexesInside: inside.hexes, links: inside.links,
+                deletedAt: row.int64(6))
         }
         return Page(items: found.rows, next: found.hasMore ? found.rows.last?.number : nil)
     }
@@ -85,7 +89,7 @@ extension StoreReader {
     /// Returns the numbers of hexes and links that `trashPage` lists.
     public func trashCount() throws -> (hexes: Int, links: Int) {
         try first(
-            "SELECT coalesce(sum(kind = 1), 0), coalesce(sum(kind = 2), 0) FROM \(Self.allItems)"
+            "SELECT coalesce(sum(kind <> 2), 0), coalesce(sum(kind = 2), 0) FROM \(Self.allItems)"
         ) { ($0.int(0), $0.int(1)) } ?? (0, 0)
     }
 
@@ -93,50 +97,71 @@ extension StoreReader {
     public func trashNumber(ofHex hex: Int64) throws -> Int64? {
         try first("SELECT trashNumber FROM node WHERE trashNumber IS NOT NULL AND goneWith IS NULL AND kind = 1 AND hex = ?", hex) {
             $0.int64(0)
-        }
+        } ?? first("SELECT trashNumber FROM node WHERE trashNumber IS NOT NULL AND kind = 3 AND hex = ?", hex) { $0.int64(0) }
     }
 
     /// Returns the topmost hex together with which a hex was deleted; `nil` if it was not deleted, or on its own.
     fileprivate func hexDeletedWith(_ hex: Int64) throws -> Int64? {
         try first(
             """
-            WITH RECURSIVE outer (uuid, hex, goneWith) AS (
-                SELECT uuid, hex, goneWith FROM node WHERE kind = 1 AND hex = ? AND trashNumber IS NOT NULL
+            WITH RECURSIVE outer (uuid, hex, goneWith, list) AS (
+                SELECT uuid, hex, goneWith, list FROM node WHERE kind = 1 AND hex = ? AND trashNumber IS NOT NULL
                 UNION
-                SELECT node.uuid, node.hex, node.goneWith FROM outer JOIN node ON node.uuid = outer.goneWith
+                SELECT node.uuid, node.hex, node.goneWith, node.list FROM outer
+                    JOIN node ON node.uuid = outer.goneWith AND node.list = outer.list
             )
             SELECT hex FROM outer WHERE goneWith IS NULL AND hex <> ?
             """, hex, hex
         ) { $0.optionalInt64(0) } ?? nil
     }
 
-    /// The table `item`: the node ?1, and the nodes that were deleted together with it, at all levels.
+    /// The table `item`: the node ?1 of the list ?2, and the nodes that were deleted together with it, at all levels.
     /// - Parameter isWhole: whether to add the other nodes of its item (`trashedWith`).
     fileprivate static func item(isWhole: Bool = true) -> String {
         """
         WITH RECURSIVE item (uuid, kind) AS (
-            SELECT uuid, kind FROM node WHERE uuid = ?1
+            SELECT uuid, kind FROM node WHERE uuid = ?1 AND list = ?2
             UNION
-            SELECT node.uuid, node.kind FROM item CROSS JOIN node ON node.goneWith = item.uuid WHERE node.trashNumber IS NOT NULL
+            SELECT node.uuid, node.kind FROM item CROSS JOIN node ON node.goneWith = item.uuid
+                WHERE node.trashNumber IS NOT NULL AND node.list = ?2
             \(isWhole
-                ? "UNION SELECT node.uuid, node.kind FROM item CROSS JOIN node ON node.trashedWith = item.uuid WHERE node.trashNumber IS NOT NULL"
+                ? """
+                UNION SELECT node.uuid, node.kind FROM item CROSS JOIN node ON node.trashedWith = item.uuid
+                    WHERE node.trashNumber IS NOT NULL AND node.list = ?2
+                """
                 : "")
         )
         """
     }
 
     /// Returns the numbers of hexes and links that were deleted together with a node, at all levels, without the node.
-    /// - Parameter isWhole: whether to add those of the same item (`trashedWith`), which are restored together with it.
-    func deletedTogether(with node: ListNode.ID, isWhole: Bool = true) throws -> (hexes: Int, links: Int) {
+    /// - Parameters:
+    ///   - list: `ListRecord.row`.
+    ///   - isWhole: whether to add those of the same item (`trashedWith`), which are restored together with it.
+    func deletedTogether(with node: ListNode.ID, in list: Int64, isWhole: Bool = true) throws -> (hexes: Int, links: Int) {
         try first(
             "\(Self.item(isWhole: isWhole)) SELECT coalesce(sum(kind = 1), 0), coalesce(sum(kind = 2), 0) FROM item WHERE uuid <> ?1",
-            node.uuid
+            node.uuid, list
+        ) { ($0.int(0), $0.int(1)) } ?? (0, 0)
+    }
+
+    /// Returns the numbers of shown hexes and links of the shared list that an entry names, without the root.
+    private func shownInside(listOf entry: ListNode.ID) throws -> (hexes: Int, links: Int) {
+        guard let list = try sharedList(of: entry) else { return (0, 0) }
+        return try first(
+            """
+            SELECT coalesce(sum(kind = 1 AND uuid <> ?1), 0), coalesce(sum(kind = 2), 0) FROM node INDEXED BY nodeChanged
+            WHERE list = ?2 AND seq IS NOT NULL AND state <> 1
+            """,
+            list.id.uuid, list.row
         ) { ($0.int(0), $0.int(1)) } ?? (0, 0)
     }
 
     /// Returns the nodes of the trash that are a part of the item of another node (`trashedWith`).
-    fileprivate func trashed(with node: ListNode.ID) throws -> [ListNode.ID] {
-        try all("SELECT uuid FROM node WHERE trashedWith = ? ORDER BY trashNumber", node.uuid) { $0.nodeID(0) }.compactMap(\.self)
+    /// - Parameter list: `ListRecord.row`.
+    fileprivate func trashed(with node: ListNode.ID, in list: Int64) throws -> [ListNode.ID] {
+        try all("SELECT uuid FROM node WHERE trashedWith = ? AND list = ? ORDER BY trashNumber", node.uuid, list) { $0.nodeID(0) }
+            .compactMap(\.self)
     }
 }
 
@@ -201,98 +226,132 @@ extension StoreReader {
 }
 
 extension StoreWriter {
+    /// Removes the hexes of which shared lists are copies from the trash, with everything that was deleted together with them.
+    /// `purgeUnshown` removes the values of the links later.
+    func removeCopiedFromTrash() throws {
+        let storage = try SQLListStorage(ListRecord(on: self), on: self)
+        for (hex, time) in try copiedHexes() {
+            // Later changes restored it, so a later deletion is no part of the sharing.
+            guard let version = try storage.row(hex)?.node.version, version.clock < time else { continue }
+            let nodes = try all("\(Self.item()) SELECT uuid FROM item", hex.uuid, ListRecord.mine) { $0.nodeID(0) }.compactMap(\.self)
+            for node in nodes {
+                try run(
+                    "UPDATE node SET trashNumber = NULL, trashedWith = NULL WHERE uuid = ? AND list = ? AND trashNumber IS NOT NULL",
+                    node.uuid,
+                    ListRecord.mine)
+            }
+        }
+    }
+
     func restoreMine(numbers: [Int64], at now: Int64) throws -> [RestoredItem] {
         try change {
-            var items: [(number: Int64, node: ListNode.ID)] = []
+            var items: [TrashedNode] = []
             for number in numbers where !items.contains(where: { $0.number == number }) {
-                let found = try first("SELECT uuid FROM node WHERE trashNumber = ? AND goneWith IS NULL", number) { $0.nodeID(0) }
-                guard let id = found ?? nil else {
+                let found = try first("SELECT uuid, list FROM node WHERE trashNumber = ? AND goneWith IS NULL", number) { row in
+                    row.nodeID(0).map { TrashedNode(number: number, id: $0, list: row.int64(1)) }
+                }
+                guard let item = found ?? nil else {
                     let other = try trashNumber(ofHex: number)
                     throw HexlistError(
                         .notFound, "There is no item \(number) in the trash.",
                         hint: other.map { "Hex \(number) is item \($0): `hexlist mine trash --restore \($0)`." }
                             ?? "`hexlist mine trash` lists deleted hexes and links.")
                 }
-                items.append((number, id))
+                items.append(item)
             }
-            let ids = items.map(\.node)
-            let others = try ids.map { try $0.kind == .link ? deletedTogether(with: $0) : (hexes: 0, links: 0) }
-            let inDeletedHex = try ids.filter { try $0.kind == .link && isInDeletedHex($0, besides: Set(ids)) }
+            let links = items.filter { $0.id.kind == .link }
+            let others = try items.map { try $0.id.kind == .link ? deletedTogether(with: $0.id, in: $0.list) : (hexes: 0, links: 0) }
+            let inDeletedHex = try links.filter { try isInDeletedHex($0, besides: items) }
             let around = try inDeletedHex.map { ($0, try deletedHexes(around: $0)) }
-            let changed = try changeMine(at: now) { mine in
-                try mine.restore(ids)
-                return mine.changedHexes
+            for (list, items) in Dictionary(grouping: items, by: \.list).sorted(by: { $0.key < $1.key }) {
+                let changed = try changeMine(at: now, in: list) { mine in
+                    try mine.restore(items.map(\.id))
+                    return mine.changedHexes
+                }
+                try checkBounds(of: changed, in: list)
             }
-            try checkBounds(of: changed)
-            return try zip(items, others).map { found, others in
-                let (number, id) = found
-                var item = try restored(number, id)
-                (item.otherHexes, item.otherLinks) = others
-                item.isHexRestored = inDeletedHex.contains(id)
-                item.around = try around.first { $0.0 == id }?.1.dropFirst().filter { try hex($0) != nil } ?? []
-                return item
+            return try zip(items, others).map { item, others in
+                var restored = try restored(item)
+                (restored.otherHexes, restored.otherLinks) = others
+                restored.isHexRestored = inDeletedHex.contains(item)
+                restored.around = try around.first { $0.0 == item }?.1.dropFirst().filter { try hex($0) != nil } ?? []
+                return restored
             }
         }
     }
 
+    /// The node of an item of the trash.
+    private struct TrashedNode: Equatable {
+        var number: Int64
+        var id: ListNode.ID
+        /// `ListRecord.row`.
+        var list: Int64
+    }
+
     /// Whether the hex of a link is deleted, and is neither an item that is restored too nor inside one.
-    private func isInDeletedHex(_ link: ListNode.ID, besides items: Set<ListNode.ID>) throws -> Bool {
+    private func isInDeletedHex(_ link: TrashedNode, besides items: [TrashedNode]) throws -> Bool {
         let hexes = try all(
             """
             WITH RECURSIVE hexes (uuid, goneWith) AS (
-                SELECT hex.uuid, hex.goneWith FROM node JOIN node AS hex ON hex.uuid = node.parent WHERE node.uuid = ? AND hex.state <> 0
+                SELECT hex.uuid, hex.goneWith FROM node JOIN node AS hex ON hex.uuid = node.parent AND hex.list = node.list
+                    WHERE node.uuid = ?1 AND node.list = ?2 AND hex.state <> 0
                 UNION
-                SELECT node.uuid, node.goneWith FROM hexes JOIN node ON node.uuid = hexes.goneWith
+                SELECT node.uuid, node.goneWith FROM hexes JOIN node ON node.uuid = hexes.goneWith AND node.list = ?2
             )
             SELECT uuid FROM hexes
-            """, link.uuid
+            """, link.id.uuid, link.list
         ) { $0.nodeID(0) }.compactMap(\.self)
-        return !hexes.isEmpty && items.isDisjoint(with: hexes)
+        return !hexes.isEmpty && !items.contains { $0.list == link.list && hexes.contains($0.id) }
     }
 
     /// Returns the deleted hexes that contain a link: its own hex first, then those around it up to one that is not deleted.
-    private func deletedHexes(around link: ListNode.ID) throws -> [Int64] {
+    private func deletedHexes(around link: TrashedNode) throws -> [Int64] {
         try all(
             """
             WITH RECURSIVE hexes (uuid, level) AS (
-                SELECT parent, 0 FROM node WHERE uuid = ?
+                SELECT parent, 0 FROM node WHERE uuid = ?1 AND list = ?2
                 UNION ALL
-                SELECT node.parent, level + 1 FROM hexes JOIN node ON node.uuid = hexes.uuid
+                SELECT node.parent, level + 1 FROM hexes JOIN node ON node.uuid = hexes.uuid AND node.list = ?2
                     WHERE node.state <> 0 AND level < \(ProtocolLimits.levels)
             )
-            SELECT node.hex FROM hexes JOIN node ON node.uuid = hexes.uuid
+            SELECT node.hex FROM hexes JOIN node ON node.uuid = hexes.uuid AND node.list = ?2
             WHERE node.kind = 1 AND node.state <> 0 AND node.hex IS NOT NULL ORDER BY level
-            """, link.uuid
+            """, link.id.uuid, link.list
         ) { $0.int64(0) }
     }
 
-    private func restored(_ number: Int64, _ id: ListNode.ID) throws -> RestoredItem {
-        if id.kind == .hex {
+    private func restored(_ item: TrashedNode) throws -> RestoredItem {
+        if item.id.kind != .link {
             let row = try first(
-                "SELECT node.hex, parent.hex FROM node LEFT JOIN node AS parent ON parent.uuid = node.container WHERE node.uuid = ?",
-                id.uuid
+                """
+                SELECT node.hex, parent.hex FROM node LEFT JOIN node AS parent ON parent.uuid = node.container AND parent.list = node.list
+                WHERE node.uuid = ? AND node.list = ?
+                """, item.id.uuid, item.list
             ) { (hex: $0.int64(0), container: $0.optionalInt64(1)) }
-            return RestoredItem(number: number, hex: row?.hex ?? 0, container: row?.container)
+            return RestoredItem(number: item.number, hex: row?.hex ?? 0, container: row?.container)
         }
         let place = try first(
             """
             SELECT hex.hex, (SELECT count(*) FROM node AS other WHERE other.container = link.container AND other.state <> 1
-                AND other.kind = 2 AND (other.orderKey, other.uuid) < (link.orderKey, link.uuid))
-            FROM node AS link JOIN node AS hex ON hex.uuid = link.container WHERE link.uuid = ?
-            """, id.uuid
+                AND other.kind = 2 AND other.list = link.list AND (other.orderKey, other.uuid) < (link.orderKey, link.uuid))
+            FROM node AS link JOIN node AS hex ON hex.uuid = link.container AND hex.list = link.list
+            WHERE link.uuid = ? AND link.list = ?
+            """, item.id.uuid, item.list
         ) { (hex: $0.int64(0), link: $0.int(1)) }
-        return RestoredItem(number: number, hex: place?.hex ?? 0, link: place?.link ?? 0)
+        return RestoredItem(number: item.number, hex: place?.hex ?? 0, link: place?.link ?? 0)
     }
 
     /// Checks the bounds of the topmost hexes that contain changed hexes.
-    func checkBounds(of changed: Set<ListNode.ID>) throws {
+    /// - Parameter list: `ListRecord.row`.
+    func checkBounds(of changed: Set<ListNode.ID>, in list: Int64) throws {
         var tops: Set<Int64> = []
         for id in changed {
             let row = try first(
                 """
                 SELECT node.hex, node.container <> node.parent AND parent.state = 0 FROM node
-                LEFT JOIN node AS parent ON parent.uuid = node.parent AND parent.kind = 1 WHERE node.uuid = ? AND node.state <> 1
-                """, id.uuid
+                LEFT JOIN node AS parent ON parent.uuid = node.parent AND parent.list = node.list AND parent.kind = 1
+                WHERE node.uuid = ? AND node.list = ? AND node.state <> 1
+                """, id.uuid, list
             ) { (hex: $0.optionalInt64(0), isAboveParent: $0.int(1) == 1) }
             if let row, row.isAboveParent { throw HexlistError.tooDeep }  // the tree shows too deep hexes on the deepest level
             guard let hex = row?.hex, let top = try summary(ofTop: hex)?.id, tops.insert(top).inserted else { continue }
@@ -300,17 +359,20 @@ extension StoreWriter {
         }
     }
 
-    /// Removes old items from the trash for good, and the oldest ones above the bound of its size.
+    /// Removes old items from the trash for good, and the oldest ones of My Hexlist above the bound of its size. Those of a shared list count to
+    /// the texts of the list (`ListLimits.sharedListTextBytes`), so no member can remove items of My Hexlist.
     /// - Parameter limit: the number of nodes after which no further item is removed.
     func purgeTrash(limit: Int) throws -> (hexes: Int, links: Int) {
         let old = lived &- Self.days(TrashedItem.days)
-        let newest = try first("SELECT max(trashNumber) FROM \(Self.allItems)") { $0.int64(0) } ?? 0
-        var bytes = try first("SELECT coalesce(sum(trashBytes), 0) FROM node WHERE trashNumber IS NOT NULL") { $0.int(0) } ?? 0
-        let removed = try removeFromTrash(limit: limit) { item in
+        let aged = try removeFromTrash(limit: limit) { $0.lived <= old }
+        let mine = "list = \(ListRecord.mine)"
+        let newest = try first("SELECT max(trashNumber) FROM \(Self.allItems) AND \(mine)") { $0.int64(0) } ?? 0
+        var bytes = try first("SELECT coalesce(sum(trashBytes), 0) FROM node WHERE trashNumber IS NOT NULL AND \(mine)") { $0.int(0) } ?? 0
+        let large = try removeFromTrash(limit: max(0, limit - aged.nodes), of: ListRecord.mine) { item in
             defer { bytes -= item.bytes }
-            return item.lived <= old || bytes > trashBytes && item.number < newest
+            return bytes > trashBytes && item.number < newest
         }
-        return (removed.hexes, removed.links + (try purgeUnshown(deletedUntil: old, limit: limit)))
+        return (aged.hexes + large.hexes, aged.links + large.links + (try purgeUnshown(deletedUntil: old, limit: limit)))
     }
 
     /// Removes the values of links that were deleted before they arrived here.
@@ -321,23 +383,38 @@ extension StoreWriter {
     fileprivate func purgeUnshown(deletedUntil time: Int64, limit: Int) throws -> Int {
         try change {
             let links = try all(
-                "SELECT uuid FROM node INDEXED BY nodeUnshown WHERE trashNumber IS NULL AND lived <= ? ORDER BY lived LIMIT ?", time, limit
-            ) { $0.nodeID(0) }.compactMap(\.self)
-            try purge(links)
+                "SELECT uuid, list FROM node INDEXED BY nodeUnshown WHERE trashNumber IS NULL AND lived <= ? ORDER BY lived LIMIT ?", time,
+                limit
+            ) { (id: $0.nodeID(0), list: $0.int64(1)) }
+            for (list, links) in Dictionary(grouping: links, by: \.list) { try purge(links.compactMap(\.id), in: list) }
             return links.count
         }
     }
 
     /// Takes deleted nodes out of the trash, and removes the values of the links. Their ids and deletion marks stay, because other machines
     /// may have the nodes.
-    private func purge(_ nodes: [ListNode.ID]) throws {
+    private func purge(_ nodes: [ListNode.ID], in list: Int64) throws {
         guard !nodes.isEmpty else { return }
-        try changeMine(at: 0) { mine in  // the time is not used
-            for node in nodes { try mine.nodes.purge(node) }
+        let before = list == ListRecord.mine ? 0 : try textBytes(of: nodes, in: list)
+        try changeMine(at: 0, in: list) { mine in  // the time is not used
+            let isWritable = try isWritable(list)
+            for node in nodes {
+                // This would write a mark that the owner of a read-only list does not receive.
+                if !isWritable, try mine.nodes.storage.row(node)?.node.deletion?.with != nil { continue }
+                try mine.nodes.purge(node)
+            }
             _ = mine.nodes.takeChanges()  // it changes nothing that is shown
         }
+        if list != ListRecord.mine {
+            let removed = try before - textBytes(of: nodes, in: list)
+            try run("UPDATE list SET textBytes = max(0, textBytes - ?) WHERE id = ?", removed, list)
+        }
         for node in nodes {
-            try run("UPDATE node SET trashNumber = NULL, trashedWith = NULL, deletedAt = NULL, lived = NULL WHERE uuid = ?", node.uuid)
+            try run(
+                "UPDATE node SET trashNumber = NULL, trashedWith = NULL, deletedAt = NULL, lived = NULL WHERE uuid = ? AND list = ?",
+                node.uuid,
+                list)
+            if node.kind == .sharedList { try removeSharedList(of: node) }
         }
     }
 
@@ -345,28 +422,35 @@ extension StoreWriter {
     fileprivate struct WholeItem {
         var number: Int64
         var lived: Int64
+        /// `ListRecord.row`.
+        var list: Int64
         /// The nodes of the item, and the bytes of their texts.
         var nodes: [ListNode.ID]
         var bytes: Int
     }
 
-    /// Removes the nodes of the oldest items, as long as `isDue`. A change log that names them cannot restore them any more. If there are or
-    /// were own machines, ids, deletion marks, and the values of hexes stay.
-    /// - Parameter limit: the number of nodes after which no further item is removed.
+    /// Removes the nodes of the oldest items, as long as `isDue`. A change log that names them cannot restore them any more. In a list that is
+    /// or was on other machines, ids, deletion marks, and the values of hexes stay.
+    /// - Parameters:
+    ///   - limit: the number of nodes after which no further item is removed.
+    ///   - list: `ListRecord.row`; `nil` for all lists.
     /// - Returns: the numbers of removed nodes.
     fileprivate func removeFromTrash(
-        limit: Int, while isDue: (WholeItem) -> Bool
+        limit: Int, of list: Int64? = nil, while isDue: (WholeItem) -> Bool
     ) throws -> (hexes: Int, links: Int, nodes: Int) {
         try change {
             var removed = (hexes: 0, links: 0, nodes: 0)
             let isReplicated = try ListRecord(on: self).isReplicated
-            while removed.nodes < limit, let item = try oldestItem(includingShown: isReplicated), isDue(item) {
-                if isReplicated {
-                    try purge(item.nodes)
+            while removed.nodes < limit, let item = try oldestItem(of: list, includingShown: isReplicated), isDue(item) {
+                if isReplicated || item.list != ListRecord.mine {
+                    try purge(item.nodes, in: item.list)
                 } else {
-                    for node in item.nodes { try run("DELETE FROM node WHERE uuid = ?", node.uuid) }
+                    for node in item.nodes {
+                        if node.kind == .sharedList { try removeSharedList(of: node) }
+                        try run("DELETE FROM node WHERE uuid = ? AND list = ?", node.uuid, item.list)
+                    }
                 }
-                removed.hexes += item.nodes.count { $0.kind == .hex }
+                removed.hexes += item.nodes.count { $0.kind != .link }
                 removed.links += item.nodes.count { $0.kind == .link }
                 removed.nodes += item.nodes.count
             }
@@ -374,26 +458,32 @@ extension StoreWriter {
         }
     }
 
-    /// - Parameter includesShown: whether a hex that is shown because of later contents is included. Its other contents are in the trash.
-    private func oldestItem(includingShown includesShown: Bool) throws -> WholeItem? {
+    /// - Parameters:
+    ///   - list: `ListRecord.row`; `nil` for all lists.
+    ///   - includesShown: whether a hex of My Hexlist that is shown because of later contents is included, as those of shared lists
+    ///     are. Its other contents are in the trash.
+    private func oldestItem(of list: Int64?, includingShown includesShown: Bool) throws -> WholeItem? {
+        let isIncluded = includesShown ? "" : " AND (state = 1 OR list <> \(ListRecord.mine))"
         let top = try first(
-            """
-            SELECT trashNumber, lived, uuid FROM \(Self.allItems)\(includesShown ? "" : " AND state = 1") ORDER BY trashNumber LIMIT 1
-            """
-        ) { (number: $0.int64(0), lived: $0.int64(1), node: $0.bytes(2)) }
+            "SELECT trashNumber, lived, uuid, list FROM \(Self.allItems)\(isIncluded) AND list = coalesce(?, list) ORDER BY trashNumber LIMIT 1",
+            list
+        ) { (number: $0.int64(0), lived: $0.int64(1), node: $0.bytes(2), list: $0.int64(3)) }
         guard let top else { return nil }
         let nodes = try all(
-            "\(Self.item()) SELECT node.uuid, node.trashBytes FROM item CROSS JOIN node ON node.uuid = item.uuid", top.node
+            "\(Self.item()) SELECT node.uuid, node.trashBytes FROM item CROSS JOIN node ON node.uuid = item.uuid AND node.list = ?2",
+            top.node,
+            top.list
         ) { (id: $0.nodeID(0), bytes: $0.int(1)) }
         return WholeItem(
-            number: top.number, lived: top.lived, nodes: nodes.compactMap(\.id), bytes: nodes.reduce(0) { $0 + $1.bytes })
+            number: top.number, lived: top.lived, list: top.list, nodes: nodes.compactMap(\.id),
+            bytes: nodes.reduce(0) { $0 + $1.bytes })
     }
 }
 
 extension MyHexlistTransaction {
     /// Restores deleted nodes.
     fileprivate mutating func restore(_ items: [ListNode.ID]) throws {
-        let ids = try items.flatMap { try [$0] + writer.trashed(with: $0) }
+        let ids = try items.flatMap { try [$0] + writer.trashed(with: $0, in: list.row) }
         for id in ids {
             try countRestoredInside(id)
             try nodes.restore(id)
@@ -404,7 +494,7 @@ extension MyHexlistTransaction {
     /// Adds the nodes that are restored together with a hex to the counts of the log.
     mutating func countRestoredInside(_ id: ListNode.ID) throws {
         guard id.kind == .hex else { return }
-        let inside = try writer.deletedTogether(with: id, isWhole: false)
+        let inside = try writer.deletedTogether(with: id, in: list.row, isWhole: false)
         draft.hexes.restored += inside.hexes
         draft.links.restored += inside.links
     }

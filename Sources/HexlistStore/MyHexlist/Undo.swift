@@ -27,6 +27,15 @@ public struct MyHexlistUndo: Sendable, Equatable {
     public var keptCount: Int
 
     static let listedValues = 100
+
+    /// Adds the undo of changes of another list. The number stays that of the first one.
+    fileprivate mutating func add(_ other: MyHexlistUndo) {
+        undone = (undone + other.undone).sorted()
+        hexes.add(other.hexes)
+        links.add(other.links)
+        kept = Array((kept + other.kept).prefix(Self.listedValues))
+        keptCount += other.keptCount
+    }
 }
 
 extension HexStore {
@@ -42,13 +51,15 @@ extension HexStore {
 extension StoreReader {
     /// Returns the numbers of changes that were undone, and of the undos that undid them. Together they changed nothing, so they do not keep
     /// an added hex or link from being deleted by an undo.
-    /// - Parameter number: later changes are returned.
-    fileprivate func changesWithoutEffect(after number: Int64) throws -> [Int64] {
+    /// - Parameters:
+    ///   - number: later changes are returned.
+    ///   - list: `ListRecord.row`.
+    fileprivate func changesWithoutEffect(after number: Int64, in list: Int64) throws -> [Int64] {
         let rows = try all(
             """
             SELECT number, kind = \(MyHexlistChange.Kind.undo.rawValue), undoneBy FROM mineChange
-            WHERE number > ? AND (kind = \(MyHexlistChange.Kind.undo.rawValue) OR undoneBy IS NOT NULL) ORDER BY number DESC
-            """, number
+            WHERE number > ? AND list = ? AND (kind = \(MyHexlistChange.Kind.undo.rawValue) OR undoneBy IS NOT NULL) ORDER BY number DESC
+            """, number, list
         ) { (number: $0.int64(0), isUndo: $0.bool(1), undoneBy: $0.optionalInt64(2)) }
         var undone: Set<Int64> = []
         for row in rows { if let other = row.undoneBy, !undone.contains(other) { undone.insert(row.number) } }
@@ -70,20 +81,32 @@ extension StoreWriter {
                     .badRequest, "These \(numbers.count) changes are too large to be undone together.",
                     hint: "Undo some of them first, the newest ones.")
             }
-            let (result, complete, changed) = try changeMine(at: now, as: .undo) { mine in
-                let (result, complete) = try mine.undo(numbers)
-                return (result, complete, mine.changedHexes)
+            let lists = try all("SELECT list, number FROM mineChange WHERE \(listed)", jsonArray(numbers)) {
+                (list: $0.int64(0), number: $0.int64(1))
             }
-            try checkBounds(of: changed)
-            try run("UPDATE mineChange SET undoneBy = ? WHERE \(listed)", result.number, jsonArray(complete))
-            return result
+            var results: [MyHexlistUndo] = []
+            for (list, changes) in Dictionary(grouping: lists, by: \.list).sorted(by: { $0.key < $1.key }) {
+                let (result, complete, changed) = try changeMine(at: now, as: .undo, in: list) { mine in
+                    let (result, complete) = try mine.undo(changes.map(\.number).sorted())
+                    return (result, complete, mine.changedHexes)
+                }
+                try checkBounds(of: changed, in: list)
+                try run("UPDATE mineChange SET undoneBy = ? WHERE \(listed)", result.number, jsonArray(complete))
+                results.append(result)
+            }
+            return results.dropFirst().reduce(into: results[0]) { $0.add($1) }
         }
     }
 
     private func checkIsUndoable(_ number: Int64) throws {
         let row = try first(
-            "SELECT undoneBy, nodes IS NOT NULL, kind FROM mineChange WHERE number = ?", number
-        ) { (undoneBy: $0.optionalInt64(0), hasNodes: $0.bool(1), isJoining: $0.int(2) == MyHexlistChange.Kind.joined.rawValue) }
+            "SELECT undoneBy, nodes IS NOT NULL, kind, list FROM mineChange WHERE number = ?", number
+        ) {
+            (
+                undoneBy: $0.optionalInt64(0), hasNodes: $0.bool(1), isJoining: $0.int(2) == MyHexlistChange.Kind.joined.rawValue,
+                isShared: $0.int64(3) != ListRecord.mine
+            )
+        }
         guard let row else {
             throw HexlistError(
                 .notFound, "There is no change \(number) in the log.",
@@ -101,8 +124,13 @@ extension StoreWriter {
         }
         guard !row.isJoining else {
             throw HexlistError(
-                .badRequest, "Change \(number) added the collection of another machine, which cannot be undone.",
-                hint: "The folder of the store has a copy of My Hexlist from before: `before-join-….ndjson`.")
+                .badRequest,
+                row.isShared
+                    ? "Change \(number) added the contents of a hex of another person, which cannot be undone."
+                    : "Change \(number) added the collection of another machine, which cannot be undone.",
+                hint: row.isShared
+                    ? "To leave a hex of another person: `hexlist mine rm HEX`."
+                    : "The folder of the store has a copy of My Hexlist from before: `before-join-….ndjson`.")
         }
         guard row.hasNodes else {
             throw HexlistError(
@@ -135,13 +163,14 @@ extension MyHexlistTransaction {
             if case .node(let change, _) = record { undone.insert(change) }
         }
         if records.contains(where: { $0.records.contains(where: \.undoesByDeletion) }) {
-            for number in try writer.changesWithoutEffect(after: numbers.first ?? .max) {
+            for number in try writer.changesWithoutEffect(after: numbers.first ?? .max, in: list.row) {
                 for case .node(let change, _) in try self.records(of: number) { undone.insert(change) }
             }
         }
 
         var result = MyHexlistUndo(
-            number: list.changes + 1, undone: [], hexes: MyHexlistChange.Counts(), links: MyHexlistChange.Counts(), kept: [], keptCount: 0)
+            number: try ListRecord(on: writer).changes + 1, undone: [], hexes: MyHexlistChange.Counts(), links: MyHexlistChange.Counts(),
+            kept: [], keptCount: 0)
         var (restored, complete): ([ListNode.ID], [Int64]) = ([], [])
         for (number, records) in records.reversed() {
             let (isReverted, kept) = try revert(number, records, undone, &restored)
@@ -239,7 +268,9 @@ extension MyHexlistTransaction {
 
     /// Whether a node is shown, or is in the trash. A hex that was removed from the trash has its values still, if there are own machines.
     private func isRestorable(_ id: ListNode.ID) throws -> Bool {
-        try writer.first("SELECT 1 FROM node WHERE uuid = ? AND (state <> 1 OR trashNumber IS NOT NULL)", id.uuid) { _ in true } ?? false
+        try writer.first(
+            "SELECT 1 FROM node WHERE uuid = ? AND list = ? AND (state <> 1 OR trashNumber IS NOT NULL)", id.uuid, list.row
+        ) { _ in true } ?? false
     }
 
     /// Returns the tags that only got another number, because another tag was added or removed.
@@ -269,6 +300,7 @@ extension MyHexlistTransaction {
             """
             SELECT node.uuid FROM mineChange CROSS JOIN node INDEXED BY nodeTrashBytes
                 ON node.trashNumber BETWEEN mineChange.firstDeletion AND mineChange.lastDeletion AND node.goneWith IS NULL AND node.state = 1
+                AND node.list = mineChange.list
             WHERE mineChange.number = ? ORDER BY node.trashNumber
             """, number
         ) { $0.nodeID(0) }.compactMap(\.self).filter { !others.contains($0) }
@@ -284,10 +316,12 @@ extension MyHexlistTransaction {
 
     private func kept(_ part: ListChange.Part, of id: ListNode.ID, by number: Int64) throws -> KeptValue {
         let found = try writer.first(
-            "SELECT CASE kind WHEN 1 THEN hex ELSE (SELECT hex FROM node AS parent WHERE uuid = node.parent) END, url FROM node WHERE uuid = ?",
-            id.uuid
+            """
+            SELECT CASE kind WHEN 2 THEN (SELECT hex FROM node AS parent WHERE uuid = node.parent AND list = node.list) ELSE hex END, url
+            FROM node WHERE uuid = ? AND list = ?
+            """, id.uuid, list.row
         ) { (hex: $0.optionalInt64(0), url: $0.text(1)) }
-        return KeptValue(change: number, hex: found?.hex, link: id.kind == .hex ? nil : found?.url ?? "", name: part.valueName)
+        return KeptValue(change: number, hex: found?.hex, link: id.kind == .link ? found?.url ?? "" : nil, name: part.valueName)
     }
 }
 

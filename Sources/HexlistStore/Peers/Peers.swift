@@ -187,6 +187,7 @@ extension StoreWriter {
             try run("DELETE FROM groupMember WHERE peer = ?", row.id)
             try run("DELETE FROM endpoint WHERE peer = ?", row.id)
             try removeOwnMachine(peer)
+            try removeFromSharedLists(peer)
             changed(.peers)
             return try dropPeers("AND id = ?", row.id) == 1
         }

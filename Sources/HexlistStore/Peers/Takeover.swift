@@ -43,6 +43,7 @@ extension StoreWriter {
                 """, before.id, after.id)
             count(peer: before.id) { $0.queued &-= rows }
             count(peer: after.id) { $0.queued &+= rows }
+            try removeFromSharedLists(old, replacedBy: new)
             try saveCounters()  // `forgetPeer` reads the counters of peers
             try forgetPeer(old)
             return rows

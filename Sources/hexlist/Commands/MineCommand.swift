@@ -41,6 +41,7 @@ struct MineCommand: AsyncParsableCommand {
             MineListCommand.self, MineAddCommand.self, MineEditCommand.self, MineTagCommand.self, MineMoveCommand.self,
             MineCheckCommand.self, MineRemoveCommand.self, MineRestoreCommand.self, MineBinCommand.self,
             MineLogCommand.self, MineUndoCommand.self, MineTrashCommand.self,
+            MineShareCommand.self, MineUnshareCommand.self, MineJoinCommand.self,
         ], defaultSubcommand: MineListCommand.self)
 }
 
@@ -60,12 +61,15 @@ struct MineListCommand: AsyncParsableCommand {
     var hex: String?
 
     /// The names of the subcommands of `mine`, used to suggest one for a typo.
-    private static let subcommands = ["list", "add", "edit", "tag", "move", "check", "rm", "restore", "bin", "log", "undo", "trash"]
+    private static let subcommands = [
+        "list", "add", "edit", "tag", "move", "check", "rm", "restore", "bin", "log", "undo", "trash", "share", "unshare", "join",
+    ]
 
     /// Other words for subcommands, each with the subcommand to suggest.
     private static let synonyms = [
         "history": "log", "changes": "log", "redo": "undo", "revert": "undo", "delete": "rm", "remove": "rm", "del": "rm",
         "purge": "trash --empty", "empty": "trash --empty", "deleted": "trash", "undelete": "restore",
+        "members": "share", "accept": "join", "offers": "join", "decline": "join --decline", "follow": "join", "unfollow": "rm",
     ]
 
     /// Returns the subcommand that a word probably means; `nil` if there is none.
@@ -88,7 +92,8 @@ struct MineListCommand: AsyncParsableCommand {
             if let hex = hex.flatMap(HexID.init(argument:)) {
                 try show(try await client.mineHex(hex), output)
             } else {
-                try await list(client, output)
+                // Only the table has a column for shared hexes. JSON output must stay as in earlier releases.
+                try await list(client, output, output.json ? [] : client.sharedHexesIfAny().shared)
             }
             try output.flush()
         }
@@ -116,7 +121,11 @@ struct MineListCommand: AsyncParsableCommand {
         try output.table(table)
     }
 
-    private func list(_ client: HexlistClient, _ output: Output) async throws {
+    /// - Parameter shared: the shared hexes.
+    private func list(_ client: HexlistClient, _ output: Output, _ shared: [SharedHexView]) async throws {
+        let marks = Dictionary(shared.compactMap { hex in hex.hex.map { ($0, SharingText.mark(hex)) } }) { first, _ in first }
+            .compactMapValues(\.self)
+        let header = ["HEX", "ADDED", "LINKS", "INSIDE"] + (marks.isEmpty ? [] : ["SHARED"]) + ["DESCRIPTION"]
         var cursor = page.after
         var left = page.maximum(for: output)
         var listed = 0
@@ -125,19 +134,25 @@ struct MineListCommand: AsyncParsableCommand {
                 .init(location: "mine", countsFiles: !output.json && !tree), limit: min(left, LocalAPI.pageLimit), after: cursor)
             cursor = page.next
             left -= page.items.count
-            var table = Table(listed == 0 ? ["HEX", "ADDED", "LINKS", "INSIDE", "DESCRIPTION"] : [])
+            var table = Table(listed == 0 ? header : [])
             listed += page.items.count
             for hex in page.items {
                 if tree {
                     let whole = hex.hexesInside == nil ? hex : try await client.hex(hex.id)
-                    if output.json { try output.object(whole) } else { for line in MineText.tree(whole) { try output.wrapped(line) } }
+                    if output.json {
+                        try output.object(whole)
+                    } else {
+                        for line in MineText.tree(whole, mark: marks[hex.id]) { try output.wrapped(line) }
+                    }
                 } else if output.json {
                     try output.object(hex)
                 } else {
-                    table.add([
+                    let first = [
                         Table.Cell(String(hex.id)), Table.Cell(HumanText.moment(hex.receivedAt), .faint), HexText.contents(hex),
-                        Table.Cell(count: hex.hexesInside ?? 0, none: "–"), Table.Cell(HexText.subject(hex), minimum: 16),
-                    ])
+                        Table.Cell(count: hex.hexesInside ?? 0, none: "–"),
+                    ]
+                    let mark = marks.isEmpty ? [] : [Table.Cell(marks[hex.id] ?? "–", columns: 40, minimum: 12)]
+                    table.add(first + mark + [Table.Cell(HexText.subject(hex), minimum: 16)])
                 }
             }
             if !table.isEmpty { try output.table(table) }
@@ -221,8 +236,9 @@ struct MineRemoveCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "rm", abstract: "Delete hexes of My Hexlist, with everything inside.",
         discussion: """
-            It asks first if there are hexes inside; on a terminal also from 20 links on. For 60 days, `hexlist mine restore` brings them \
-            back. `hexlist mine trash` lists them, and deleted links.
+            The command asks first if there are hexes inside, or if you share a hex with others; on a terminal also from 20 links on. For \
+            60 days, `hexlist mine restore` brings them back. `hexlist mine trash` lists them, and deleted links. A hex that you share is \
+            no longer shared afterwards. A hex of another person is deleted only on your machines.
             """)
 
     @OptionGroup var common: CommonOptions
@@ -238,12 +254,16 @@ struct MineRemoveCommand: AsyncParsableCommand {
         try await common.withClient { client in
             for id in hexes { _ = try await client.mineHex(id) }
             let deletion = try await client.deletion(.ids(hexes.map(\.value)))
+            let shared = try await client.sharedHexesIfAny().shared.filter { hex in hexes.contains { $0.value == hex.hex } }
+            let effects = SharingText.deletion(shared)
             let inside = MineText.inside(deletion)
             let isLarge = deletion.links >= Confirmation.linkLimit && isatty(STDIN_FILENO) == 1
-            if !yes, inside != nil || isLarge {
+            let endsSharing = shared.contains { $0.owned && !SharingText.current($0).isEmpty }
+            if !yes, inside != nil || isLarge || endsSharing {
                 let what = MineText.deletion(deletion)
                 try Confirmation(
-                    deed: "deletes \(what)", question: "Delete \(what)?",
+                    deed: "deletes \(what)\(endsSharing ? ", and ends the sharing" : "")",
+                    question: (effects + ["Delete \(what)?"]).joined(separator: " "),
                     line: "hexlist mine rm --yes \(hexes.map { "\($0.value)" }.joined(separator: " "))"
                 ).ask()
             }
@@ -252,6 +272,7 @@ struct MineRemoveCommand: AsyncParsableCommand {
                 try output.object(changed)
             } else {
                 try output.wrapped(MineText.deleted(changed.changed, inside: inside))
+                for line in SharingText.deleted(shared) { try output.wrapped(line) }
             }
             try output.flush()
             guard !output.json else { return }

@@ -18,8 +18,9 @@ struct MineLogCommand: AsyncParsableCommand {
         commandName: "log", abstract: "List the changes of My Hexlist, newest first.",
         discussion: """
             With a hex, only changes of this hex and of its links, with the values before. `hexlist mine undo` reverts changes. The log has \
-            the changes of the last 30 days, at most 20,000. If you have several machines (`hexlist own`), AUTHOR is the one from which a \
-            change came to this machine; with three or more, another one may have made it.
+            the changes of the last 30 days, at most 20,000, of a shared hex at most 2,000. AUTHOR is the peer from which \
+            a change came to this machine: another machine of yours (`hexlist own`), or a person with whom a hex is shared \
+            (`hexlist mine share`). The peer may have received the change from another machine or member.
             """)
 
     @OptionGroup var common: CommonOptions
@@ -28,8 +29,8 @@ struct MineLogCommand: AsyncParsableCommand {
     var since: String?
 
     @Option(
-        help: ArgumentHelp("Only changes that came from this machine of yours; `here` for those made on this one.", valueName: "peer"),
-        completion: .ownMachines)
+        help: ArgumentHelp("Only changes that came from this peer; `here` for those made on this machine.", valueName: "peer"),
+        completion: .peers)
     var from: String?
 
     @OptionGroup var rows: RowLimit
@@ -41,11 +42,12 @@ struct MineLogCommand: AsyncParsableCommand {
         let output = common.output
         let since = try since.map { try TimeInput.parse($0, isEnd: false) }
         try await common.withClient { client in
-            let hasOwn = from != nil ? true : output.json ? false : try await !client.ownMachinesIfAny().isEmpty
+            let own = output.json ? [] : Set(try await client.ownMachinesIfAny().map(\.uuid))
             let (listed, hasMore) = try await output.pages(maximum: rows.maximum(for: output)) {
                 try await client.mineLog(hex: hex?.value, since: since, from: from, limit: $0, after: $1)
             } columns: { changes in
-                MineHistoryText.columns(hasAuthors: hasOwn || changes.contains { $0.by != nil }, ofHex: hex != nil)
+                MineHistoryText.columns(
+                    hasAuthors: from != nil || !own.isEmpty || changes.contains { $0.by != nil }, ofHex: hex != nil, own: own)
             }
             if listed == 0, !output.json {
                 StandardError.note(
@@ -152,7 +154,7 @@ enum MineHistoryText {
     /// Returns what a change did, such as `deleted 1 hex and 18 links`.
     static func change(_ change: MineChangeJSON) -> String {
         let text = changes(change.hexes, change.links, change.values)
-        let done = change.undo ? "undo, which \(text)" : change.joined ? "merged, which \(text)" : text
+        let done = change.undo ? "undo, which \(text)" : change.joined ? "first exchange, which \(text)" : text
         // At the beginning, because the end of the text is cut on a narrow terminal.
         return change.undoneBy == nil ? done : "undone: \(done)"
     }
@@ -161,7 +163,9 @@ enum MineHistoryText {
     /// - Parameters:
     ///   - hasAuthors: whether it names the machines from which changes came.
     ///   - ofHex: whether the log is that of one hex.
-    static func columns(hasAuthors: Bool, ofHex: Bool) -> (header: [String], cells: (MineChangeJSON) -> [Table.Cell]) {
+    ///   - own: the user's other machines.
+    static func columns(hasAuthors: Bool, ofHex: Bool, own: Set<PeerID> = []) -> (header: [String], cells: (MineChangeJSON) -> [Table.Cell])
+    {
         let header = ["NUMBER", "WHEN"] + (hasAuthors ? ["AUTHOR"] : []) + ["CHANGE"] + (ofHex ? ["BEFORE"] : ["HEX", "DESCRIPTION"])
         return (
             header,
@@ -170,7 +174,7 @@ enum MineHistoryText {
                     [Table.Cell(String(change.number)), Table.Cell(HumanText.moment(change.at), .faint)]
                     + (hasAuthors ? [author(change)] : []) + [Table.Cell(Self.change(change), minimum: 30)]
                 guard !ofHex else { return first + [Table.Cell(before(change), columns: 200, minimum: 16)] }
-                return first + [cell(hex: change.hex), Table.Cell(subject(change), minimum: 16)]
+                return first + [cell(hex: change.hex), Table.Cell(subject(change, own: own), minimum: 16)]
             }
         )
     }
@@ -220,8 +224,10 @@ enum MineHistoryText {
     }
 
     /// Returns the subject of the first changed hex, and the number of the others.
-    static func subject(_ change: MineChangeJSON) -> String {
-        if change.joined, let by = change.by { return "My Hexlist of \(PeerDisplayName(by, change.tag).shown(.named, columns: 40))" }
+    static func subject(_ change: MineChangeJSON, own: Set<PeerID> = []) -> String {
+        if change.joined, let by = change.by, own.contains(by) {
+            return "My Hexlist of \(PeerDisplayName(by, change.tag).shown(.named, columns: 40))"
+        }
         let subject = HexSubject.isBlank(change.subject) ? "(no description)" : change.subject
         return change.others == 0 ? subject : "\(subject), and \(HumanText.count(change.others, "other", "others"))"
     }

@@ -22,17 +22,17 @@ struct StatusCommand: AsyncParsableCommand {
             try output.bytes(try await common.withClient { try await $0.metrics() })
             return try output.flush()
         }
-        let (status, conflicts, own) = try await common.withClient { client in
+        let (status, conflicts, own, lists) = try await common.withClient { client in
             let status = try await client.status()
             // Only the table shows these peers and machines. JSON output must stay as in earlier releases.
-            guard !output.json else { return (status, [PeerView](), [OwnMachineView]()) }
+            guard !output.json else { return (status, [PeerView](), [OwnMachineView](), SharedHexes(shared: [], offers: [])) }
             let conflicts = status.ghosts > 0 ? try await client.peers(all: true).filter(\.isTwice) : []
-            return (status, conflicts, try await client.ownMachinesIfAny())
+            return (status, conflicts, try await client.ownMachinesIfAny(), try await client.sharedHexesIfAny())
         }
         if output.json {
             try output.object(status)
         } else {
-            try output.table(table(status, conflicts, own))
+            try output.table(table(status, conflicts, own, lists))
         }
         try output.flush()
     }
@@ -54,7 +54,8 @@ struct StatusCommand: AsyncParsableCommand {
     /// - Parameters:
     ///   - conflicts: the trusted peers whose identity two machines use.
     ///   - own: the user's other machines.
-    private func table(_ status: StatusJSON, _ conflicts: [PeerView], _ own: [OwnMachineView]) -> Table {
+    ///   - lists: the shared hexes, and offers of these.
+    private func table(_ status: StatusJSON, _ conflicts: [PeerView], _ own: [OwnMachineView], _ lists: SharedHexes) -> Table {
         var table = Table()
         table.add("name", status.name, .strong)
         table.add("uuid", status.uuid.description)
@@ -90,6 +91,7 @@ struct StatusCommand: AsyncParsableCommand {
             let isGood = own.allSatisfy { $0.state.known == .inSync }
             table.add("lists", OwnText.summary(own), own.contains(where: OwnText.isProblem) ? .failure : isGood ? .good : .plain)
         }
+        for (number, line) in SharingText.summary(lists).enumerated() { table.add(number == 0 && own.isEmpty ? "lists" : "", line) }
         table.add("outbox", OutboxText.summary(status.outbox))
         table.add("store", "\(status.stateFolder), \(ByteCountText.of(status.storeBytes))")
         if let fault = status.storeFault { table.add("", fault, .failure) }

@@ -138,6 +138,13 @@ extension CompletionKind {
         try await client.peers(all: true).filter { !$0.own }.compactMap { Candidate($0) }
     }
 
+    /// Completes the hexes that others offer to share.
+    static let sharedHexOffers = completion { client, _, _ in
+        try await client.sharedHexes().openOffers.prefix(Candidates.limit).map {
+            Candidate(word: String($0.number), about: SharingText.offer($0))
+        }
+    }
+
     private static func peers(_ client: HexlistClient) async throws -> [Candidate] {
         try await client.peers(all: true).compactMap { Candidate($0) }
     }

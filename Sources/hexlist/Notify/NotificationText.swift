@@ -54,7 +54,7 @@ struct NotificationText: Equatable {
 
     /// Creates the text for a single event; `nil` for a type without a notification.
     /// - Parameter event: an event of type `device.asked`, `pairing.requested`, `conflict.identity`, `invitation.guessed`,
-    ///   `list.deleted` or `list.stuck`.
+    ///   `list.offered`, `list.ended`, `list.deleted` or `list.stuck`.
     init?(_ event: EventJSON) {
         let name = event.peer.map { PeerDisplayName($0, event.tag).shown(.named, columns: Self.nameColumns) } ?? "Somebody"
         switch event.type {
@@ -74,13 +74,26 @@ struct NotificationText: Equatable {
         case "invitation.guessed":
             summary = "Your invitations ended"
             body = "Somebody on this network tried too many keys. To invite again: `hexlist invite`"
+        case "list.offered":
+            let canEdit = event.text("access").map { PeerTextComparison.areEqual($0, ShareAccess.write.rawValue) } ?? false
+            let links = SharingText.links(event.number("links").map { Int(clamping: $0) } ?? 0)
+            summary = "\(name) wants to share \(SharingText.title(event.text("title") ?? "")) with you"
+            body = "\(links); you can \(canEdit ? "edit" : "read") it. To join: `hexlist mine join`"
+        case "list.ended":
+            let end = SharingEnd(event)
+            summary = end.summary(name)
+            if end.isEnd {
+                body = "You keep it as it is.\(end.hex.map { " To remove it: `hexlist mine rm \($0)`" } ?? "")"
+            } else {
+                body = end.rejection ?? "You can still read it."
+            }
         case "list.deleted":
             let deletion = LargeDeletion(event)
             summary = deletion.summary(name)
             body = "To restore them: `\(deletion.command)`"
         case "list.stuck":
-            summary = "My Hexlist is not in sync with \(name)"
-            body = "For the reason: `hexlist own`"
+            summary = "Changes are not exchanged with \(name)"
+            body = "For the reason: `hexlist status`"
         default: return nil
         }
     }

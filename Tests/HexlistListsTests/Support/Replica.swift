@@ -89,17 +89,19 @@ struct Replica {
 struct Projection: Equatable {
     private var hexes: [ListNode.ID: ListRow] = [:]
     private var links: [ListNode.ID: [ListNode]] = [:]
+    private var root: ListNode?
 
     init() {}
 
     /// The projection of all rows.
     init(_ storage: MemoryStorage) {
         let hexes = storage.hexes().map(\.node.id)
-        update(Transaction.TreeChanges(hexes: Set(hexes), contents: Set(hexes + [storage.list])), storage)
+        update(Transaction.TreeChanges(hexes: Set(hexes + [storage.list]), contents: Set(hexes + [storage.list])), storage)
     }
 
     mutating func update(_ changes: Transaction.TreeChanges, _ storage: MemoryStorage) {
         for id in changes.hexes {
+            if id == storage.list { root = storage.row(id)?.node }
             var row = storage.row(id)
             row?.leaves = 0
             hexes[id] = row?.state == .deleted ? nil : row

@@ -1,0 +1,29 @@
+internal import GRDB
+public import HexlistLists
+public import HexlistModel
+
+/// The links of a hex of My Hexlist, by which a change is refused if they are others now.
+public struct MineLinks: Sendable, Equatable {
+    /// In order, at most 5 000.
+    public var ids: [ListNode.ID]
+    /// 16 hexadecimal digits: `ListDigest.init(ofOrder:)`.
+    public var version: String
+
+    init(_ ids: [ListNode.ID]) {
+        self.ids = ids
+        version = ListDigest(ofOrder: ids).description
+    }
+}
+
+extension StoreReader {
+    /// Returns the links of a hex of My Hexlist, without those of inner hexes; `nil` for a hex elsewhere.
+    public func mineLinkIDs(of hex: Int64) throws -> MineLinks? {
+        guard let node = try node(ofHex: hex) else { return nil }
+        let storage = try SQLListStorage(ListRecord(on: self, row: node.list), on: self)
+        let ids = try all(
+            "SELECT uuid FROM node WHERE \(storage.isShown(in: node.id)) AND kind = 2 ORDER BY orderKey, uuid LIMIT ?", node.id.uuid,
+            HexInserter.maximumLinks
+        ) { $0.nodeID(0) }
+        return MineLinks(ids.compactMap(\.self))
+    }
+}

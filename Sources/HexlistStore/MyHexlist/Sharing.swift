@@ -1,0 +1,324 @@
+internal import GRDB
+public import HexlistLists
+public import HexlistModel
+
+/// A hex of My Hexlist that is shared with other persons.
+public struct SharedHex: Sendable, Equatable {
+    /// The id of the hex. `nil` on a machine that did not join it itself, until the first rows have arrived there.
+    public var hex: Int64?
+    public var list: ListNode.ID
+    public var subject: String
+    /// Whether the user owns the list.
+    public var isOwned: Bool
+    /// The access of the user: `write` to an own list; of another person's list the access that the owner granted.
+    public var access: ListOverview.Access
+    /// The members of an own list, also former ones; of another person's list the owner's machines.
+    public var peers: [Member]
+    /// The number of hexes and links inside.
+    public var hexes = 0
+    public var links = 0
+
+    public struct Member: Sendable, Equatable {
+        public var peer: PeerID
+        public var access: ListOverview.Access
+        public var state: State
+        /// The time of the last page that was received of the peer, in milliseconds since 1970; `nil` if there was none.
+        public var receivedAt: Int64?
+        /// The number of rows that the peer has not acknowledged.
+        public var behind: Int
+    }
+
+    /// `offered`: the peer has not joined. `joined`: it exchanges the list. `left`: its user has deleted the hex. Only for members of an
+    /// own list.
+    public enum State: String, Sendable { case offered, joined, left }
+}
+
+extension HexStore {
+    /// Shares a hex of My Hexlist with peers, or changes their access. A hex inside another one moves to the top level. The hex keeps its id.
+    /// - Parameters:
+    ///   - access: by peer; `ended` ends the sharing with it.
+    ///   - now: milliseconds since 1970.
+    /// - Throws: `.notFound`; `.badRequest` if the hex is not in My Hexlist, is inside a shared hex, belongs to another person, or would
+    ///   have more than `ListLimits.members`, or if My Hexlist has the maximum of shared hexes.
+    public func shareMine(_ hex: Int64, with access: [PeerID: ListOverview.Access], at now: Int64) async throws -> SharedHex {
+        try await write { try $0.shareMine(hex, with: access, at: now) }
+    }
+
+    /// Adds a list that a peer offers to My Hexlist. Its rows arrive with the next exchange.
+    /// - Parameters:
+    ///   - number: `ListOffer.number`.
+    ///   - now: milliseconds since 1970.
+    /// - Throws: `.notFound` if there is no such offer; `.badRequest` if there are too many shared hexes.
+    public func joinOffer(_ number: Int64, at now: Int64) async throws -> SharedHex {
+        try await write { try $0.joinOffer(number, at: now) }
+    }
+
+    /// Declines an offer. It stays among the offers as `isDeclined`, is not reported again, and can still be joined.
+    /// - Parameter number: `ListOffer.number`.
+    /// - Throws: `.notFound` if there is no such offer of a trusted peer.
+    public func declineOffer(_ number: Int64) async throws -> ListOffer {
+        try await write { writer in
+            try writer.change {
+                try writer.run("UPDATE listOffer SET isDeclined = 1 WHERE id = ?", number)
+                writer.changed(.list)
+                guard let offer = try writer.listOffers().first(where: { $0.number == number }) else { throw HexlistError.noOffer(number) }
+                return offer
+            }
+        }
+    }
+}
+
+extension StoreReader {
+    /// Returns the shared hexes of My Hexlist, in the order of their sharing.
+    public func sharedHexes() throws -> [SharedHex] {
+        try all("SELECT id FROM list WHERE id <> ? AND entry IS NOT NULL ORDER BY id", ListRecord.mine) { $0.int64(0) }
+            .compactMap { try sharedHex(inList: $0) }
+    }
+
+    /// Returns the shared hex that is, or contains, a hex of My Hexlist; `nil` if it is not shared.
+    public func sharedHex(_ hex: Int64) throws -> SharedHex? {
+        guard let node = try node(ofHex: hex), node.list != ListRecord.mine else { return nil }
+        return try sharedHex(inList: node.list)
+    }
+
+    func sharedHex(inList row: Int64) throws -> SharedHex? {
+        let record = try ListRecord(on: self, row: row)
+        let columns = try first("SELECT isOwned, access FROM list WHERE id = ?", row) { (isOwned: $0.bool(0), access: $0.text(1)) }
+        guard let columns else { return nil }
+        let hex = try hex(ofNode: record.id, in: row) ?? entry(ofList: row).flatMap { try self.hex(ofNode: $0, in: ListRecord.mine) }
+        let size = try sharedHexSize(record)
+        let peers = try all(
+            """
+            SELECT listPeer.peer, listPeer.access, listPeer.state, listCursor.at, coalesce(listCursor.acked, 0), listCursor.replica
+            FROM listPeer LEFT JOIN listCursor ON listCursor.list = listPeer.list AND listCursor.peer = listPeer.peer
+            WHERE listPeer.list = ? ORDER BY listPeer.peer
+            """, row
+        ) {
+            (
+                peer: $0.uuid(0), access: $0.text(1), state: $0.text(2), at: $0.optionalInt64(3), acknowledged: $0.int64(4),
+                replica: $0.optionalInt64(5)
+            )
+        }
+        let members = try peers.compactMap { found -> SharedHex.Member? in
+            guard let peer = found.peer else { return nil }
+            return SharedHex.Member(
+                peer: PeerID(peer), access: ListOverview.Access(rawValue: found.access) ?? .ended,
+                state: SharedHex.State(rawValue: found.state) ?? .offered, receivedAt: found.at,
+                behind: try rowsBehind(in: row, after: found.acknowledged, from: found.replica))
+        }
+        return SharedHex(
+            hex: hex, list: record.id, subject: try subject(of: record.id, in: row), isOwned: columns.isOwned,
+            access: columns.isOwned ? .write : ListOverview.Access(rawValue: columns.access) ?? .ended, peers: members,
+            hexes: size.hexes, links: size.links)
+    }
+
+    /// Returns the numbers of shown hexes and links inside a shared hex; 0 if it is not shown.
+    func sharedHexSize(_ list: ListRecord) throws -> ListSize {
+        guard let hex = try hex(ofNode: list.id, in: list.row) else { return ListSize() }
+        return try first("SELECT hexesInside, linkCount + linksInside FROM hex WHERE id = ?", hex) {
+            ListSize(hexes: $0.int(0), links: $0.int(1))
+        } ?? ListSize()
+    }
+
+    /// Returns the number of rows that a peer has not acknowledged. Those that came from there are not counted.
+    /// - Parameters:
+    ///   - list: `ListRecord.row`.
+    ///   - replica: the row of the peer's replica in the table `replica`; `nil` if none is known.
+    func rowsBehind(in list: Int64, after acknowledged: Int64, from replica: Int64?) throws -> Int {
+        try first(
+            "SELECT count(*) FROM node WHERE list = ? AND seq > ? AND (via IS NULL OR via IS NOT ?)", list, acknowledged, replica
+        ) { $0.int(0) } ?? 0
+    }
+}
+
+extension StoreWriter {
+    /// Maximum shared lists in My Hexlist, so that they fit into one overview beside My Hexlist and former ones.
+    static let maximumSharedLists = 200
+
+    func shareMine(_ hex: Int64, with access: [PeerID: ListOverview.Access], at now: Int64) throws -> SharedHex {
+        try change {
+            try checkIsMine(hex)
+            guard let node = try node(ofHex: hex) else { throw HexlistError.noHex(hex) }
+            let list = node.isRoot ? node.list : try makeShared(hex, node, at: now)
+            let record = try ListRecord(on: self, row: list)
+            guard let entry = try entry(ofList: list) else { throw HexlistError.noHex(hex) }
+            guard try first("SELECT isOwned FROM list WHERE id = ?", list, read: { $0.bool(0) }) ?? false else {
+                throw HexlistError(
+                    .badRequest, "“\(try subject(of: record.id, in: list))” belongs to another person, who decides about its members.",
+                    hint: "To share your own copy, save it first: `hexlist save \(hex)`.")
+            }
+            try changeMine(at: now) { mine in
+                // With one version, so that all machines of one member know the change by the same time.
+                let registers = access.map { (SharedListEntry.member($0), UTF8Text($1.rawValue)) }
+                try mine.nodes.setRegisters(Dictionary(uniqueKeysWithValues: registers), of: entry)
+                _ = mine.nodes.takeChanges()  // access is not a change of the contents
+            }
+            let members = try first("SELECT count(*) FROM listPeer WHERE list = ?", list) { $0.int(0) } ?? 0
+            guard members <= ListLimits.members else {
+                throw HexlistError(
+                    .badRequest, "A hex can be shared with \(ListLimits.members) peers, including those with whom it was shared before.")
+            }
+            guard let shared = try sharedHex(inList: list) else { throw HexlistError.noHex(hex) }
+            return shared
+        }
+    }
+
+    /// Makes a hex of My Hexlist a list of its own: copies its nodes, with new ids, and replaces them by an entry at the top level.
+    /// - Returns: `ListRecord.row`.
+    private func makeShared(_ hex: Int64, _ node: HexNode, at now: Int64) throws -> Int64 {
+        guard node.list == ListRecord.mine else {
+            let outer = try sharedHex(inList: node.list)
+            throw HexlistError(
+                .badRequest, "Hex \(hex) is inside the shared hex “\(outer?.subject ?? "")”.",
+                hint: outer?.hex.map { "To share all of it: `hexlist mine share \($0) --with PEER`." })
+        }
+        try checkSharedListCount()
+        try moveMine(hex, into: nil, beside: nil, at: now)
+        var generator = SystemRandomNumberGenerator()
+        let list = ListNode.ID(kind: .hex, time: now, using: &generator)
+        let record = try addSharedList(list)
+        try changeMine(at: now, in: record.row) { shared in
+            let source = try SQLListStorage(ListRecord(on: self), on: self)
+            let copied = try shared.copy(node.id, from: source, at: now)
+            for (old, new) in copied where old.kind == .hex {
+                let number = try self.hex(ofNode: old, in: ListRecord.mine)
+                try run("UPDATE node SET hex = ? WHERE uuid = ? AND list = ?", number, new.uuid, record.row)
+                try run("UPDATE node SET hex = NULL WHERE uuid = ? AND list = ?", old.uuid, ListRecord.mine)
+            }
+        }
+        try changeMine(at: now) { mine in
+            // The entry has a smaller number than the deletions, so other machines receive it in the same page or an earlier one.
+            let entry = try mine.addEntry(of: list, inPlaceOf: node.id)
+            try run("UPDATE node SET hex = ? WHERE uuid = ? AND list = ?", hex, entry.uuid, ListRecord.mine)
+            // The deletions are not in the log: everything is still there.
+            try mine.nodes.delete(node.id)
+            _ = mine.nodes.takeChanges()
+        }
+        return record.row
+    }
+
+    private func checkSharedListCount() throws {
+        guard try first("SELECT count(*) FROM list WHERE entry IS NOT NULL", read: { $0.int(0) }) ?? 0 < Self.maximumSharedLists else {
+            throw HexlistError(.badRequest, "My Hexlist has \(Self.maximumSharedLists) shared hexes, which is the maximum.")
+        }
+    }
+
+    /// Adds the root of a list with a known title, so that the hex is shown before its rows arrive. The title has the lowest
+    /// version, so every other one replaces it.
+    func showBeforeArrival(_ record: ListRecord, title: [UInt8], at now: Int64) throws {
+        guard try SQLListStorage(record, on: self).row(record.id) == nil else { return }
+        try changeMine(at: now, in: record.row) { list in
+            var root = ListNode(id: record.id)
+            root.title = ListNode.Register(version: ListVersion(clock: 1, replica: record.replica), value: UTF8Text(utf8: title))
+            try list.nodes.merge(root)
+            _ = list.nodes.takeChanges()
+        }
+    }
+
+    func joinOffer(_ number: Int64, at now: Int64) throws -> SharedHex {
+        try change {
+            let offer = try first(
+                """
+                SELECT peer.uuid, list, access, title, accessAt FROM listOffer JOIN peer ON peer.uuid = listOffer.peer AND peer.trust = 'trusted'
+                WHERE listOffer.id = ?
+                """, number
+            ) {
+                (
+                    peer: $0.uuid(0).map { PeerID($0) }, list: $0.nodeID(1), access: ListOverview.Access(rawValue: $0.text(2)),
+                    title: $0.bytes(3),
+                    at: $0.int64(4)
+                )
+            }
+            guard let offer, let peer = offer.peer, let list = offer.list, let access = offer.access else {
+                throw HexlistError.noOffer(number)
+            }
+            let known = try ListRecord(list, on: self)
+            if let known, try first("SELECT isOwned FROM list WHERE id = ?", known.row, read: { $0.bool(0) }) ?? true {
+                throw HexlistError.noOffer(number)
+            }
+            let present = try known.flatMap { try entry(ofList: $0.row) }
+            if present == nil { try checkSharedListCount() }
+            // Of a list that the user has left: with read access, changes that the owner did not receive are rejected.
+            let epoch =
+                access == .read
+                ? UTF8Text(String(offer.at))
+                : try known.flatMap { try first("SELECT epoch FROM list WHERE id = ?", $0.row) { UTF8Text($0.text(0)) } }
+            try changeMine(at: now) { mine in
+                let entry = try present ?? mine.addEntry(of: list, inPlaceOf: nil)
+                try mine.nodes.setRegister(SharedListEntry.owner(peer), of: entry, to: UTF8Text("1"))
+                if present == nil {
+                    try mine.nodes.setRegister(SharedListEntry.access, of: entry, to: SharedListEntry.accessValue(access, at: offer.at))
+                    if let epoch, !epoch.isEmpty { try mine.nodes.setRegister(SharedListEntry.epoch, of: entry, to: epoch) }
+                }
+                _ = mine.nodes.takeChanges()
+            }
+            guard let record = try ListRecord(list, on: self) else { throw HexlistError.noOffer(number) }
+            try showBeforeArrival(ListRecord(on: self, row: record.row), title: offer.title, at: now)
+            guard let shared = try sharedHex(inList: record.row) else { throw HexlistError.noOffer(number) }
+            return shared
+        }
+    }
+}
+
+extension MyHexlistTransaction {
+    /// Copies a hex with all shown nodes inside into this list, as its root.
+    /// - Returns: the new ids by the old ones.
+    fileprivate mutating func copy(_ hex: ListNode.ID, from source: SQLListStorage, at now: Int64) throws -> [ListNode.ID: ListNode.ID] {
+        var ids = ListNode.IDSequence()
+        var generator = SystemRandomNumberGenerator()
+        var copied = [hex: list.id]
+        var open = [hex]
+        guard let top = try source.row(hex)?.node else { return [:] }
+        let version = nodes.nextVersion()
+        func copy(_ node: ListNode, as id: ListNode.ID) -> ListNode {
+            var copy = ListNode(id: id)
+            (copy.url, copy.service) = (node.url, node.service)
+            copy.title = node.title.map { ListNode.Register(version: version, value: $0.value) }
+            copy.registers = node.registers.mapValues { ListNode.Register(version: version, value: $0.value) }
+            return copy
+        }
+        try nodes.merge(copy(top, as: list.id))
+        while let outer = open.popLast(), let parent = copied[outer] {
+            for row in try source.contents(of: outer) where row.node.id.kind == .hex || row.node.id.kind == .link {
+                let id = ids.next(row.node.id.kind, time: now, using: &generator)
+                var node = copy(row.node, as: id)
+                guard let place = row.node.place else { continue }
+                node.place = ListNode.Place(version: version, parent: parent, key: place.key)
+                try nodes.merge(node)
+                copied[row.node.id] = id
+                if id.kind == .hex { open.append(row.node.id) }
+            }
+        }
+        _ = nodes.takeChanges()
+        return copied
+    }
+
+    /// Adds the entry of a shared list at the top level.
+    /// - Parameter hex: a hex at the top level whose position it gets, and of which the list has a copy; `nil` for the beginning.
+    fileprivate mutating func addEntry(of list: ListNode.ID, inPlaceOf hex: ListNode.ID?) throws -> ListNode.ID {
+        var generator = SystemRandomNumberGenerator()
+        let key =
+            try hex.flatMap { try nodes.storage.row($0)?.node.place?.key }
+            ?? nodes.keys(at: .first, in: self.list.id, isNewestFirst: true, using: &generator)[0]
+        let registers = hex.map { [SharedListEntry.copied: UTF8Text("\($0.uuid)")] } ?? [:]
+        let entry = try nodes.add(
+            .sharedList, in: self.list.id, key: key, title: UTF8Text("\(list.uuid)"), registers: registers, using: &generator)
+        _ = nodes.takeChanges()
+        return entry
+    }
+
+    /// Ends the sharing with all members before an entry is deleted, so that it does not begin again if the entry is restored.
+    mutating func endSharing(_ entry: ListNode.ID) throws {
+        guard let row = try nodes.storage.row(entry), let members = SharedListEntry(row)?.members else { return }
+        for (peer, access) in members.sorted(by: { $0.key < $1.key }) where access.access != .ended {
+            try nodes.setRegister(SharedListEntry.member(peer), of: entry, to: UTF8Text(ListOverview.Access.ended.rawValue))
+        }
+        _ = nodes.takeChanges()
+    }
+}
+
+extension HexlistError {
+    static func noOffer(_ number: Int64) -> HexlistError {
+        HexlistError(.notFound, "There is no offer \(number).", hint: "`hexlist mine join` lists the hexes that others offer you.")
+    }
+}

@@ -1,0 +1,162 @@
+import DaemonTestSupport
+import HexlistAPI
+import HexlistClient
+import HexlistJSON
+import HexlistModel
+import Testing
+
+@testable import HexlistDaemon
+
+/// Shared hexes over the local API: two or three daemons of different persons, with real TLS and stores.
+@Suite("Shared hexes over the local API", .serialized, .timeLimit(.minutes(5)))
+struct SharingAPITests {
+    private static func hex(_ title: String, _ links: [String]) -> [UInt8] {
+        let urls = links.map { "\"https://a.example/\($0)\"" }.joined(separator: ",")
+        return Array(#"{"description":"\#(title)","links":[\#(urls)]}"#.utf8)
+    }
+
+    private static func trusting(_ one: TestDaemon, _ two: TestDaemon) async throws {
+        for (here, there) in [(one, two), (two, one)] {
+            try await here.awaitPeers(1)
+            _ = try await here.client.trust(there.uuid, fingerprint: nil)
+        }
+    }
+
+    /// Waits on the event stream until `found` returns a value.
+    private static func wait<Value>(_ daemon: TestDaemon, _ found: (SharedHexes) async throws -> Value?) async throws -> Value {
+        var value: Value?
+        try await daemon.client.watchSharedHexes {
+            value = try await found($0)
+            return value == nil
+        }
+        return try #require(value)
+    }
+
+    private static func titles(_ daemon: TestDaemon) async throws -> [String] {
+        try await daemon.client.hexes(.init(location: "mine"), limit: 20).items.map { "\($0.description) \($0.linkCount)" }.sorted()
+    }
+
+    private static func share(_ daemon: TestDaemon, _ hex: Int64, _ members: [(String, ShareAccess)]) async throws -> SharedHexView {
+        try await daemon.client.shareMine(hex, ShareHexRequest(with: members.map { .init(peer: $0.0, access: $0.1) }))
+    }
+
+    private static func refuses(_ code: HexlistError.Code, _ body: () async throws -> Void) async {
+        await #expect { try await body() } throws: { ($0 as? HexlistError)?.code == code }
+    }
+
+    /// Returns the first event of a type.
+    private static func event(_ daemon: TestDaemon, _ type: String) async throws -> (EventJSON, (String) -> String?) {
+        var found: EventJSON?
+        try await daemon.client.followEvents(.oldest, types: [type]) { event in
+            found = event
+            return false
+        }
+        let event = try #require(found)
+        let members = event.data?.members ?? []
+        return (event, { name in members.first { $0.name == name }?.value.string })
+    }
+
+    @Test("a hex is offered, joined, changed on both sides, made read-only and no longer shared") func course() async throws {
+        try await TestDaemon.with("ada", "bob") { daemons in
+            let (ada, bob) = (daemons[0], daemons[1])
+            try await ada.awaitPeers(1)
+            let outer = try await ada.client.addMine(Self.hex("Work", ["w"]), into: nil)
+            let hex = try await ada.client.addMine(Self.hex("Reading", ["1", "2"]), into: outer.id).id
+            await Self.refuses(.badRequest) { _ = try await Self.share(ada, hex, [("bob", .write)]) }
+            try await Self.trusting(ada, bob)
+            #expect(try await ada.client.sharedHexes() == SharedHexes(shared: [], offers: []))
+            await Self.refuses(.badRequest) { _ = try await ada.client.sharedHex(hex) }
+            await Self.refuses(.notFound) { _ = try await ada.client.sharedHex(999) }
+            await Self.refuses(.notFound) { _ = try await Self.share(ada, hex, [("nobody", .read)]) }
+            await Self.refuses(.badRequest) { _ = try await Self.share(ada, hex, []) }
+            await Self.refuses(.badRequest) { _ = try await Self.share(ada, hex, [("bob", .read), (bob.uuid, .write)]) }
+            await Self.refuses(.badRequest) { _ = try await Self.share(ada, hex, [("bob", .none)]) }
+            #expect(try await ada.client.sharedHexes().shared.isEmpty)
+
+            let shared = try await Self.share(ada, hex, [("bob", .write)])
+            #expect(shared.hex == hex && shared.owned && shared.title == "Reading" && shared.links == 2)
+            #expect(shared.peers.map(\.uuid) == [bob.node.id] && shared.peers[0].access.known == .write)
+            #expect(shared.peers[0].state.known == .offered)
+            #expect(try await ada.client.hex(hex).parent == nil)
+
+            let offer = try await Self.wait(bob) { $0.offers.first }
+            #expect(offer.title == "Reading" && offer.links == 2 && offer.access.known == .write && offer.uuid == ada.node.id)
+            #expect(offer.list == shared.list && !offer.further)
+            let (offered, offeredData) = try await Self.event(bob, "list.offered")
+            #expect(offered.peer == ada.node.id && offeredData("offer") == "\(offer.number)" && offeredData("title") == "Reading")
+            #expect(offeredData("access") == "write" && offeredData("links") == "2")
+            #expect(try await Self.titles(bob).isEmpty)
+
+            await Self.refuses(.notFound) { _ = try await bob.client.joinSharedHex(offer.number + 1) }
+            let joined = try await bob.client.joinSharedHex(offer.number)
+            #expect(!joined.owned && joined.access.known == .write && joined.list == shared.list && joined.peers[0].uuid == ada.node.id)
+            await Self.refuses(.notFound) { _ = try await bob.client.joinSharedHex(offer.number) }
+            let copy = try await Self.wait(bob) { lists in lists.shared.first.flatMap { $0.links == 2 ? $0.hex : nil } }
+            #expect(try await bob.client.sharedHexes().offers.isEmpty)
+            #expect(try await Self.titles(bob) == ["Reading 2"])
+            #expect(try await Self.wait(ada) { $0.shared.first?.peers[0].state.known == .joined ? true : nil })
+
+            let links = [LinkEdit(from: 1), LinkEdit(from: 2), LinkEdit(url: "https://a.example/3")]
+            _ = try await bob.client.editMine(copy, MineEditRequest(description: "Reading list", links: links))
+            #expect(try await Self.wait(ada) { $0.shared.first?.links == 3 ? true : nil })
+            #expect(try await Self.titles(ada) == ["Reading list 3", "Work 1"])
+            #expect(try await ada.client.mineLog(hex: hex, limit: 1).items.first?.by == bob.node.id)
+            let (changed, changedData) = try await Self.event(ada, "list.changed")
+            #expect(changed.peer == bob.node.id && changedData("hex") == "\(hex)")
+
+            await Self.refuses(.badRequest) { _ = try await Self.share(bob, copy, [("ada", .read)]) }
+            _ = try await Self.share(ada, hex, [(bob.uuid, .read)])
+            let (readOnly, readOnlyData) = try await Self.event(bob, "list.ended")
+            #expect(readOnly.peer == ada.node.id && readOnlyData("access") == "read" && readOnlyData("title") == "Reading list")
+            #expect(readOnlyData("hex") == "\(copy)")
+            await #expect { _ = try await bob.client.editMine(copy, MineEditRequest(description: "Mine")) } throws: {
+                let error = $0 as? HexlistError
+                return error?.code == .badRequest && error?.message.contains("belongs to ada") ?? false
+            }
+
+            let ended = try await Self.share(ada, hex, [("bob", .none)])
+            #expect(ended.peers[0].access.known == ShareAccess.none)
+            let last = try await Self.wait(bob) { lists in lists.shared.first { $0.access.known == ShareAccess.none } }
+            #expect(last.title == "Reading list" && last.hex == copy)
+            #expect(try await Self.titles(bob) == ["Reading list 3"])
+        }
+    }
+
+    @Test("a declined offer stays as declined") func declined() async throws {
+        try await TestDaemon.with("ada", "bob") { daemons in
+            let (ada, bob) = (daemons[0], daemons[1])
+            try await Self.trusting(ada, bob)
+            let hex = try await ada.client.addMine(Self.hex("Reading", ["1"]), into: nil).id
+            _ = try await Self.share(ada, hex, [("bob", .read)])
+            let offer = try await Self.wait(bob) { $0.offers.first }
+            #expect(offer.access.known == .read)
+            var declined = offer
+            declined.declined = true
+            #expect(try await bob.client.declineSharedHex(offer.number) == declined)
+            let lists = try await bob.client.sharedHexes()
+            #expect(lists == SharedHexes(shared: [], offers: [declined]) && lists.openOffers.isEmpty)
+            await Self.refuses(.notFound) { _ = try await bob.client.declineSharedHex(offer.number + 1) }
+        }
+    }
+
+    @Test("an own machine, and an access that does not exist, are refused") func refused() async throws {
+        try await TestDaemon.with("one", "two") { daemons in
+            let (one, two) = (daemons[0], daemons[1])
+            try await Self.trusting(one, two)
+            let hex = try await one.client.addMine(Self.hex("Reading", ["1"]), into: nil).id
+            let bodies = [
+                #"{"with":[{"peer":"two","access":"admin"}]}"#, #"{"with":[{"peer":"two"}]}"#, #"{"with":"two"}"#,
+                #"{"with":[{"peer":"two","access":"read","until":"x"}]}"#, #"{"with":[],"mode":"read"}"#,
+            ]
+            for body in bodies {
+                let reply = try await ask(one, request("PUT /v1/mine/\(hex)/share", body: body))
+                #expect(reply.status == 400, "\(body)")
+            }
+            _ = try await one.client.addOwnMachine("two")
+            await #expect { _ = try await Self.share(one, hex, [("two", .read)]) } throws: {
+                ($0 as? HexlistError)?.message.contains("your own machines") ?? false
+            }
+            #expect(try await one.client.sharedHexes().shared.isEmpty)
+        }
+    }
+}
