@@ -53,6 +53,9 @@ public struct HexJSON: JSONShape, Sendable, Equatable {
     public var deadLinks: Int?
     /// In the reply to a change of a hex of My Hexlist: the number of the change in the change log; `nil` if nothing changed.
     public var change: Int64?
+    /// A text that changes when links of the hex itself are added, removed or moved (`MineEditRequest.version`). Set only in the reply to a
+    /// request for one hex of My Hexlist.
+    public var version: String?
 
     public init(
         id: Int64, location: String, senderUUID: String, senderName: String, senderAlias: String? = nil, peerUUID: PeerID? = nil,
@@ -111,6 +114,8 @@ public struct LinkJSON: JSONShape, Sendable, Equatable {
     public var before: EarlierLinkJSON?
     /// The mark of a dead link of My Hexlist (`POST /v1/mine/check`); `nil` for other links.
     public var dead: DeadLinkJSON?
+    /// The id of the link on all machines, with a `version` of its hex; `nil` for others, and for links of inner hexes.
+    public var node: String?
 
     public init(
         url: String, linkDescription: String = "", service: String = "Unknown", tags: [String]? = nil, note: String? = nil,

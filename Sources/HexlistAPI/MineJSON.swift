@@ -9,16 +9,22 @@ public struct MineEditRequest: JSONShape, Sendable, Equatable {
     public var tags: [String]?
     /// The new list of links, in order.
     public var links: [LinkEdit]?
+    /// `HexJSON.version` to which the numbers in `links` refer. If it is another one now, nothing is changed (`changed`). `nil` for no check:
+    /// links that were added since are deleted then.
+    public var version: String?
 
     private enum CodingKeys: String, RequestKey {
-        case description, color, tags, links
+        case description, color, tags, links, version
     }
 
-    public init(description: String? = nil, color: String? = nil, tags: [String]? = nil, links: [LinkEdit]? = nil) {
+    public init(
+        description: String? = nil, color: String? = nil, tags: [String]? = nil, links: [LinkEdit]? = nil, version: String? = nil
+    ) {
         self.description = description
         self.color = color
         self.tags = tags
         self.links = links
+        self.version = version
     }
 }
 

@@ -47,6 +47,27 @@ struct MineTests {
         }
     }
 
+    @Test("a change of links is refused if others have added, removed or moved some since") func version() async throws {
+        try await TestDaemon.with("ada") { daemons in
+            let client = daemons[0].client
+            let made = try await client.addMine(Array(#"{"links":["https://a.example","https://b.example"]}"#.utf8), into: nil)
+            let hex = try await client.hex(made.id)
+            #expect(hex.version?.count == 16 && Set((hex.links ?? []).compactMap(\.node)).count == 2)
+            // Values of a link are no other links.
+            let titled = [LinkEdit(from: 1, linkDescription: "A"), LinkEdit(from: 2)]
+            #expect(try await client.editMine(made.id, MineEditRequest(links: titled, version: hex.version)).version == hex.version)
+            let added = [LinkEdit(from: 1), LinkEdit(from: 2), LinkEdit(url: "https://c.example", title: false)]
+            let changed = try await client.editMine(made.id, MineEditRequest(links: added, version: hex.version))
+            #expect(changed.links?.count == 3 && changed.version != hex.version)
+            let error = await #expect(throws: HexlistError.self) {
+                try await client.editMine(made.id, MineEditRequest(links: [LinkEdit(from: 2)], version: hex.version))
+            }
+            #expect(error?.code == .changed)
+            #expect(try await client.hex(made.id).links?.count == 3)
+            #expect(try await client.hexes(.init(location: "mine"), limit: 1).items.first?.version == nil)
+        }
+    }
+
     @Test("a dry run of a deletion counts each inner hex once and deletes nothing")
     func dryRun() async throws {
         try await TestDaemon.with("ada") { daemons in

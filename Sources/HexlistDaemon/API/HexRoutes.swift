@@ -181,14 +181,18 @@ struct HexRoutes: Sendable {
         let found = try await api.store.readWithIndex { reader in
             try reader.hex(id).map { hex in
                 let dead = try reader.deadLinks(of: [id] + hex.childIDs)
-                return (hex, try reader.earlierLinks(of: hex), try reader.readLinks(of: hex.summary), dead)
+                return (hex, try reader.earlierLinks(of: hex), try reader.readLinks(of: hex.summary), dead, try reader.mineLinkIDs(of: id))
             }
         }
-        guard let (detail, earlier, read, dead) = found else { throw HexlistError.noHex(id) }
+        guard let (detail, earlier, read, dead, mine) = found else { throw HexlistError.noHex(id) }
         var shape = HexJSON(detail, await api.labels([detail.summary]), openSchemes: api.openSchemes)
         if !read.isEmpty { shape.addRead(read) }
         if !dead.isEmpty { shape.addDead(dead) }
         if !earlier.isEmpty { shape.addEarlier(earlier) }
+        if let mine, mine.ids.count == shape.links?.count {
+            shape.version = mine.version
+            for (index, id) in mine.ids.enumerated() { shape.links?[index].node = id.description }
+        }
         return shape
     }
 

@@ -193,8 +193,10 @@ struct MyHexlistRoutes: Sendable {
         }
         let wantsTitles = api.configuration.readsTitles
         let change = try await api.store.editMine(
-            id, MineEdit(description: wanted.description, color: wanted.color, tags: wanted.tags, links: links), wantsTitles: wantsTitles,
-            at: now)
+            id,
+            MineEdit(
+                description: wanted.description, color: wanted.color, tags: wanted.tags, links: links, version: wanted.version),
+            wantsTitles: wantsTitles, at: now)
         if wantsTitles { api.titles.send() }
         return try await shape(of: id, after: change)
     }

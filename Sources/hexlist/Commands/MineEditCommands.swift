@@ -53,7 +53,7 @@ struct MineEditCommand: AsyncParsableCommand {
                 guard links != (hex.links ?? []).indices.map({ LinkEdit(from: $0 + 1) }) else {
                     return StandardError.note("Nothing was changed.")
                 }
-                try await report(client.editMine(hex.id, MineEditRequest(links: links)), client)
+                try await report(client.editMineLinks(hex, MineEditRequest(links: links)), client)
             }
         }
     }
@@ -63,12 +63,11 @@ struct MineEditCommand: AsyncParsableCommand {
         let added = try MineText.withoutFlags { try LinkInput.read(add, .scheme) }
         try await common.withClient { client in
             var wanted = MineEditRequest(description: description, color: color)
-            if changesLinks {
-                let hex = try await client.mineHex(hex)
-                wanted.links = try MineText.edits(
-                    of: hex.linkCount, removing: remove, moving: move.isEmpty ? nil : (move[0], move[1]), adding: added)
-            }
-            try await report(client.editMine(hex.value, wanted), client)
+            guard changesLinks else { return try await report(client.editMine(hex.value, wanted), client) }
+            let hex = try await client.mineHex(hex)
+            wanted.links = try MineText.edits(
+                of: hex.linkCount, removing: remove, moving: move.isEmpty ? nil : (move[0], move[1]), adding: added)
+            try await report(client.editMineLinks(hex, wanted), client)
         }
     }
 
@@ -117,13 +116,12 @@ struct MineTagCommand: AsyncParsableCommand {
             var hex = try await client.mineHex(HexID(target.hex))
             if !tags.isEmpty || !remove.isEmpty {
                 let new = MineText.tags(try current(hex), adding: tags, removing: remove)
-                let edit: MineEditRequest
                 if let link = target.link {
-                    edit = MineEditRequest(links: (1...hex.linkCount).map { LinkEdit(from: $0, tags: $0 == link ? new : nil) })
+                    let links = (1...hex.linkCount).map { LinkEdit(from: $0, tags: $0 == link ? new : nil) }
+                    hex = try await client.editMineLinks(hex, MineEditRequest(links: links))
                 } else {
-                    edit = MineEditRequest(tags: new)
+                    hex = try await client.editMine(hex.id, MineEditRequest(tags: new))
                 }
-                hex = try await client.editMine(hex.id, edit)
             }
             if output.json { try output.object(hex) } else { try output.wrapped(Self.report(try current(hex), target)) }
             try output.flush()
