@@ -28,6 +28,8 @@ public struct PageOverview: JSONShape, Sendable, Equatable {
     public var held: Int
     /// Number of hexes at the top level of My Hexlist.
     public var mine: Int
+    /// The number of the last change of My Hexlist in its change log; 0 before the first change.
+    public var mineChange: Int64
     @OutboxCounts public var outbox: [OutboxState: Int]
     /// The number of the newest event of the event log; 0 before the first event.
     public var lastEvent: Int64
@@ -40,7 +42,8 @@ public struct PageOverview: JSONShape, Sendable, Equatable {
 
     public init(
         version: String, name: String, uuid: PeerID, fingerprint: Fingerprint, inbox: Int, unread: Int, held: Int, mine: Int,
-        outbox: [OutboxState: Int], lastEvent: Int64, uploadRequests: [UploadRequestView]? = nil, discoveryFault: String? = nil,
+        mineChange: Int64, outbox: [OutboxState: Int], lastEvent: Int64, uploadRequests: [UploadRequestView]? = nil,
+        discoveryFault: String? = nil,
         storeFault: String? = nil
     ) {
         self.version = version
@@ -51,6 +54,7 @@ public struct PageOverview: JSONShape, Sendable, Equatable {
         self.unread = unread
         self.held = held
         self.mine = mine
+        self.mineChange = mineChange
         self.outbox = outbox
         self.lastEvent = lastEvent
         self.uploadRequests = uploadRequests

@@ -22,6 +22,8 @@ public struct PageFile: Sendable {
         PageFile(path: "/linktext.js", mediaType: "text/javascript; charset=utf-8", bytes: PackageResources.linktext_js),
         PageFile(path: "/mine.js", mediaType: "text/javascript; charset=utf-8", bytes: PackageResources.mine_js),
         PageFile(path: "/shares.js", mediaType: "text/javascript; charset=utf-8", bytes: PackageResources.shares_js),
+        PageFile(path: "/sharing.js", mediaType: "text/javascript; charset=utf-8", bytes: PackageResources.sharing_js),
+        PageFile(path: "/linkedits.js", mediaType: "text/javascript; charset=utf-8", bytes: PackageResources.linkedits_js),
         PageFile(path: "/uploads.js", mediaType: "text/javascript; charset=utf-8", bytes: PackageResources.uploads_js),
         PageFile(path: "/icon.svg", mediaType: "image/svg+xml", bytes: PackageResources.icon_svg),
     ]

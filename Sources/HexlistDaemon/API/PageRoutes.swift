@@ -22,7 +22,7 @@ struct PageRoutes: Sendable {
 
     private static func overview(_ api: APIContext) async throws -> PageOverview {
         let node = await api.node.status()
-        let counts = try await api.store.read { try $0.counts() }
+        let (counts, change) = try await api.store.read { (try $0.counts(), try $0.lastMineChange()) }
         let outbox = OutboxState.allCases.map { ($0, Int(clamping: counts.outbox[$0])) }
         let uploadRequests = await api.node.uploadRequests.all()
         let isFinding = node.discovery.state.known == .running || node.discovery.state.known == .starting
@@ -30,7 +30,8 @@ struct PageRoutes: Sendable {
         return PageOverview(
             version: ProtocolLimits.appVersion, name: node.name, uuid: node.uuid, fingerprint: node.fingerprint,
             inbox: Int(clamping: counts.inbox), unread: Int(clamping: counts.unread), held: Int(clamping: counts.held),
-            mine: Int(clamping: counts.mine), outbox: Dictionary(uniqueKeysWithValues: outbox), lastEvent: counts.lastEvent,
+            mine: Int(clamping: counts.mine), mineChange: change,
+            outbox: Dictionary(uniqueKeysWithValues: outbox), lastEvent: counts.lastEvent,
             uploadRequests: uploadRequests.isEmpty ? nil : uploadRequests, discoveryFault: isFinding ? nil : node.discovery.message,
             storeFault: api.store.fault == nil ? nil : "Nothing can be stored at the moment. `hexlist status` shows the reason.")
     }
@@ -44,6 +45,7 @@ private struct PageEventSource: EventStreamSource {
 
     private var overview: ChangedValueSource<PageOverview>
     private var peers: ChangedValueSource<Page<PeerView>>
+    private var own: ChangedValueSource<Page<OwnMachineView>>
     private var pairings: ChangedValueSource<PairingOverview>
     private var transfers: ChangedValueSource<Page<TransferView>>
 
@@ -51,6 +53,7 @@ private struct PageEventSource: EventStreamSource {
         let supervisor = api.supervisor
         overview = ChangedValueSource(event: "overview", read: read)
         peers = ChangedValueSource(event: "peers") { Page(items: try await supervisor.node.peers.all()) }
+        own = ChangedValueSource(event: "own") { Page(items: try await supervisor.node.ownMachines.all()) }
         pairings = ChangedValueSource(event: "pairings") { await supervisor.node.pairing.overview() }
         transfers = ChangedValueSource(event: "transfers") {
             Page(items: try await supervisor.node.transfers.page(Self.openStages, before: nil, limit: Self.maximumTransfers).rows)
@@ -59,7 +62,7 @@ private struct PageEventSource: EventStreamSource {
 
     mutating func next() async throws -> (messages: [ServerSentEvent], hasMore: Bool) {
         let messages =
-            try await overview.next().messages + peers.next().messages + pairings.next().messages
+            try await overview.next().messages + peers.next().messages + own.next().messages + pairings.next().messages
             + transfers.next().messages
         return (messages, false)
     }

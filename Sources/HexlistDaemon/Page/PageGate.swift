@@ -26,6 +26,8 @@ struct PageGate: Sendable {
         ("/v1/hexes/accept", .post), ("/v1/search", .get),
         ("/v1/mine", .post), ("/v1/mine/save", .post), ("/v1/mine/check", .post), ("/v1/mine/{id}", .patch), ("/v1/mine/{id}/move", .post),
         ("/v1/mine/log", .get), ("/v1/mine/undo", .post), ("/v1/mine/trash", .get), ("/v1/mine/restore", .post),
+        ("/v1/mine/{id}/share", .put), ("/v1/lists", .get), ("/v1/lists/{number}/join", .post), ("/v1/lists/{number}/decline", .post),
+        ("/v1/own/{peer}", .get), ("/v1/own/{peer}", .post), ("/v1/own/{peer}", .delete),
         ("/v1/peers", .get), ("/v1/peers/{peer}", .patch), ("/v1/peers/{peer}/trust", .post),
         ("/v1/peers/{peer}/untrust", .post), ("/v1/peers/{peer}/block", .post), ("/v1/peers/{peer}/unblock", .post),
         ("/v1/peers/{peer}/forget", .post),

@@ -1,5 +1,5 @@
 // The change log and the trash of My Hexlist, as dialogs.
-import { h, ask, clean, count, when, wholeTime, toast, button, dialog } from './dom.js';
+import { h, ask, clean, count, label, when, wholeTime, toast, button, dialog } from './dom.js';
 import { query } from './api.js';
 import { commitDeletions } from './hexes.js';
 
@@ -130,7 +130,7 @@ export function historyDialog(refresh) {
     const subject = clean(change.subject), others = change.others ? `, and ${count(change.others, 'other')}` : '';
     const text = `${change.undoneBy ? 'undone: ' : ''}${change.undo ? 'undo, which ' : ''}${changeText(change)}`;
     return row(text,
-      [time(change.at), (subject || others) && `${subject}${others}`, ...valuesBefore(change)],
+      [time(change.at), change.by && `by ${label({ ...change, uuid: change.by })}`, (subject || others) && `${subject}${others}`, ...valuesBefore(change)],
       change.undoable && button('Undo', undo, '', { 'aria-label': `Undo the change: ${text}${subject ? `, ${shortened(subject, 120)}` : ''}` }));
   }, refresh);
 }

@@ -13,7 +13,7 @@ import { compose, restoreDraft, linksIn, filesIn, peersChanged } from './compose
 const root = document.getElementById('app');
 
 export const app = {
-  overview: null, peers: null, pairings: null, groups: null, view: null,
+  overview: null, peers: null, own: null, pairings: null, groups: null, view: null,
 
   /** Shows a section, and reloads its list. On a narrow screen, an open item is closed, because it would cover the list. */
   go(name, isRestored = false) {
@@ -122,7 +122,7 @@ const handlers = {
     drawSections();
     refreshTransfers();
     if (!before) return;
-    const isNew = ['lastEvent', 'inbox', 'unread', 'held', 'mine'].some((key) => before[key] !== value[key]) || JSON.stringify(before.outbox) !== JSON.stringify(value.outbox);
+    const isNew = ['lastEvent', 'inbox', 'unread', 'held', 'mine', 'mineChange'].some((key) => before[key] !== value[key]) || JSON.stringify(before.outbox) !== JSON.stringify(value.outbox);
     if (isNew && app.name !== 'peers') app.view?.refresh();
   },
   peers(value) {
@@ -134,6 +134,10 @@ const handlers = {
     peersChanged();
     pairingsChanged();
     if (app.view === views.inbox) app.view.drawEmpty(); // the text of the empty inbox depends on whether any peer is trusted
+  },
+  own(value) {
+    app.own = value.items;
+    if (app.name === 'peers') app.view?.reload();
   },
   pairings(value) { app.pairings = value; pairingsChanged(); },
   transfers(value) {

@@ -4,7 +4,9 @@ import { h, icon, mark, setMark, head, clean, count, when, wholeTime, toast, cop
 import { View, searchField } from './list.js';
 import { matchText, subject, title, sizes, hexBody, hexPage, nothingFound, openable, openAll, deleteLater, isBeingDeleted, copyButton, counts, showHits } from './hexes.js';
 import { compose, linksIn } from './compose.js';
+import { changeLinks } from './linkedits.js';
 import { historyDialog, trashDialog } from './history.js';
+import { readSharing, sharedHex, isWritable, shareMark, shareText, offerCards, shareDialog, mayDelete } from './sharing.js';
 
 const HEX = 'application/x-hexlist';
 const carries = (event) => [HEX, 'Files', 'text/uri-list', 'text/html', 'text/plain'].some((type) => event.dataTransfer.types.includes(type));
@@ -20,7 +22,7 @@ function sign(hex) {
 function nodeRow(view) {
   let item;
   const twist = h('span.twist', { onclick: (event) => { event.stopPropagation(); view.toggle(item.node); } }, icon('chevron'));
-  const hexagon = mark(''), folder = icon('folder', 'mark'), text = h('span.subject', { dir: 'auto' }), links = h('span.faint');
+  const hexagon = mark(''), folder = icon('folder', 'mark'), text = h('span.subject', { dir: 'auto' }), shared = h('span.tag.shared', { dir: 'auto', hidden: true }), links = h('span.faint');
   const zone = (event) => {
     const { top, height } = element.getBoundingClientRect();
     return event.dataTransfer.types.includes(HEX) && event.clientY < top + height / 3 ? 'before' : 'into';
@@ -31,7 +33,7 @@ function nodeRow(view) {
     ondragover: (event) => { if (!carries(event)) return; event.preventDefault(); event.stopPropagation(); element.dataset.drop = zone(event); },
     ondragleave: () => delete element.dataset.drop,
     ondrop: (event) => { delete element.dataset.drop; view.dropped(event, item, zone(event)); },
-  }, twist, hexagon, folder, text, links);
+  }, twist, hexagon, folder, text, shared, links);
   return {
     element,
     update(given) {
@@ -50,6 +52,9 @@ function nodeRow(view) {
       const dead = node.deadLinks ?? node.links?.filter((link) => link.dead).length;
       links.textContent = [number + files > 0 && (number + files).toLocaleString('en'), dead > 0 && `${dead.toLocaleString('en')} dead`].filter(Boolean).join(' · ');
       links.title = sizes(node);
+      const one = sharedHex(node.id);
+      shared.textContent = one ? shareMark(one) : '';
+      shared.hidden = !shared.textContent;
     },
   };
 }
@@ -104,7 +109,9 @@ export class MineView extends View {
     this.filters.before(searchField(this));
     /** The element with the progress of an import, an export or a check of links. */
     this.job = h('div.job', { hidden: true, role: 'status' });
-    this.filters.after(this.job, chooser);
+    /** The hexes that others want to share. */
+    this.offers = h('div.offers');
+    this.filters.after(this.offers, this.job, chooser);
     this.list.element.addEventListener('keydown', (event) => this.keydown(event));
     this.element.addEventListener('dragover', (event) => { if (carries(event)) event.preventDefault(); });
     this.element.addEventListener('drop', (event) => this.dropped(event));
@@ -119,6 +126,8 @@ export class MineView extends View {
       this.nodes = after ? this.nodes.concat(page.items) : page.items;
       return { items: this.rows(page.items), next: page.next };
     };
+    await readSharing().catch((error) => { const fault = faultOf(error); if (fault?.status) showFault(fault); });
+    setChildren(this.offers, ...offerCards(() => this.refresh()));
     await this.fetchList(load, 0, isSame);
     const found = this.list.items.length;
     setChildren(this.filters, ...(this.input.value.trim() && found ? [h('span.faint', { role: 'status' }, `${found.toLocaleString('en')}${this.list.next ? ' or more' : ''} found`)] : []));
@@ -268,7 +277,18 @@ export class MineView extends View {
     if (!node) return compose({ into: null, links });
     const whole = await ask('GET', `/v1/hexes/${node.id}`);
     const added = [...whole?.links?.map((_, index) => ({ from: index + 1 })) ?? [], ...links];
-    if (whole && await ask('PATCH', `/v1/mine/${node.id}`, { links: added }, `Added to “${subject(node)}”.`)) this.refresh();
+    if (whole && await this.changed(whole, added, `Added to “${subject(node)}”.`)) this.refresh();
+  }
+  /** Changes the links of a hex, and shows the text `done` or the error. Returns whether they were changed. */
+  async changed(hex, links, done) {
+    try {
+      await changeLinks(hex, links);
+      if (done) toast(done);
+      return true;
+    } catch (error) {
+      showFault(faultOf(error));
+      return false;
+    }
   }
   /** Moves a hex. @param place the body of the request @param parent the hex that contains it afterwards; undefined or null for the top level, or if it is not known */
   async move(id, place, parent) {
@@ -279,19 +299,25 @@ export class MineView extends View {
   }
 
   async show({ node }) {
-    const hex = await ask('GET', `/v1/hexes/${node.id}`), json = JSON.stringify([hex, this.input.value.trim()]);
+    const hex = await ask('GET', `/v1/hexes/${node.id}`), root = sharedHex(node.id), shared = root ?? this.sharedAround(node);
+    const json = JSON.stringify([hex, shared, this.input.value.trim()]);
     if (!hex || this.list.selected !== node.id || this.drawn === json) return;
     Object.assign(this, { hex, drawn: json });
-    const links = openable(hex);
+    const links = openable(hex), mayEdit = isWritable(shared);
     this.fill(
-      head(sign(hex), title(hex), [sizes(hex), ' · saved ', h('time', { datetime: hex.receivedAt }, wholeTime(hex.receivedAt))]),
+      head(sign(hex), title(hex), [sizes(hex), ' · saved ', h('time', { datetime: hex.receivedAt }, wholeTime(hex.receivedAt))], shared && h('p.shared-with', { dir: 'auto' }, root ? shareText(root) : `In “${clean(shared.title)}”. ${shareText(shared)}`)),
       buttons(links.length > 0 && button(links.length === 1 ? 'Open' : `Open all ${links.length}`, () => this.openLinks(), '.strong'),
-        copyButton(hex), button('Send…', () => compose({ hex })), button('Edit…', () => compose({ edit: hex })), button('Move…', () => this.moveDialog()),
-        button('New folder…', () => { this.open.add(hex.id); compose({ into: hex.id }); }), button('Delete', () => this.remove())),
-      ...hexBody(hex, { tools: (owner, index) => button(icon('more'), () => this.linkDialog(owner, index), '.quiet', { 'aria-label': `Edit link ${clean(owner.links[index].linkDescription || owner.links[index].url)}` }) }));
+        copyButton(hex), button('Send…', () => compose({ hex })), mayEdit && button('Edit…', () => compose({ edit: hex })), (!shared || root?.owned) && button('Share…', () => shareDialog(hex, title(hex), () => this.refresh())),
+        mayEdit && !root && button('Move…', () => this.moveDialog()), mayEdit && button('New folder…', () => { this.open.add(hex.id); compose({ into: hex.id }); }), (mayEdit || root) && button('Delete', () => this.remove())),
+      ...hexBody(hex, { tools: mayEdit && ((owner, index) => button(icon('more'), () => this.linkDialog(owner, index), '.quiet', { 'aria-label': `Edit link ${clean(owner.links[index].linkDescription || owner.links[index].url)}` })) }));
     showHits(this);
   }
   openLinks() { if (this.hex) openAll(openable(this.hex)); }
+  /** Returns the shared hex that contains a hex; undefined if there is none. */
+  sharedAround(node) {
+    for (let around = this.list.item(node.id)?.parent; around; around = this.list.item(around.id)?.parent) if (sharedHex(around.id)) return sharedHex(around.id);
+    return node.top && sharedHex(node.top.id);
+  }
 
   moveDialog() {
     const { id } = this.hex;
@@ -306,8 +332,14 @@ export class MineView extends View {
     dialog('Link', (close) => {
       /** Replaces the link by the given links; an empty list deletes it. */
       const replace = async (links, done) => {
-        const all = hex.links.flatMap((_, at) => at === index ? links : [{ from: at + 1 }]);
-        if (!await ask('PATCH', `/v1/mine/${hex.id}`, { links: all }, done)) return;
+        const whole = await ask('GET', `/v1/hexes/${hex.id}`);
+        if (!whole) return;
+        // The link may be at another position now.
+        const isSame = (one) => one?.url === link.url && one.linkDescription === link.linkDescription;
+        const at = isSame(whole.links[index]) ? index : whole.links.findIndex(isSame);
+        if (at < 0) return toast('This link was changed or deleted meanwhile.');
+        const all = whole.links.flatMap((_, other) => other === at ? links.map((one) => one.from ? { ...one, from: at + 1 } : one) : [{ from: other + 1 }]);
+        if (!await this.changed(whole, all, done)) return;
         close();
         this.refresh();
       };
@@ -315,7 +347,7 @@ export class MineView extends View {
       const move = async (folder) => {
         const whole = await ask('GET', `/v1/hexes/${folder.id}`);
         const links = [...(whole?.links ?? []).map((_, at) => ({ from: at + 1 })), { url: link.url, linkDescription: link.linkDescription, service: link.service, title: false, ...(link.tags?.length && { tags: link.tags }) }];
-        if (whole && folder.id !== hex.id && await ask('PATCH', `/v1/mine/${folder.id}`, { links })) replace([], `Moved to “${subject(folder)}”.`);
+        if (whole && folder.id !== hex.id && await this.changed(whole, links)) replace([], `Moved to “${subject(folder)}”.`);
       };
       return [h('form', { onsubmit: (event) => { event.preventDefault(); replace([edited()], 'Saved.'); } },
         h('label', h('h3', 'Name'), name), h('label', h('h3', 'Address'), url),
@@ -324,9 +356,9 @@ export class MineView extends View {
     });
   }
 
-  remove() {
+  async remove() {
     const hex = this.list.item()?.node;
-    if (!hex || isBeingDeleted(hex)) return;
+    if (!hex || isBeingDeleted(hex) || !await mayDelete(sharedHex(hex.id), subject(hex)) || isBeingDeleted(hex)) return;
     deleteLater([hex], () => { this.redraw(); this.list.select(this.list.item(hex.id), false); });
     this.redraw();
     this.list.select(null);

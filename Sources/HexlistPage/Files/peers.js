@@ -5,6 +5,7 @@ import { View } from './list.js';
 import { app } from './main.js';
 import { compose } from './compose.js';
 import { codeImage, dropDialog, inviteDialog } from './invite.js';
+import { ownText, addOwnDialog, removeOwn } from './sharing.js';
 
 const states = { verified: 'online', away: 'away', ghost: 'not usable' };
 /** The reasons of ghosts that are never listed: announcements of this machine itself, and further announcements of a listed peer. */
@@ -25,7 +26,7 @@ function peerRow() {
     update(peer) {
       dot.className = `dot ${peer.state} ${peer.trust}`;
       name.textContent = label(peer);
-      note.textContent = peer.trust === 'trusted' ? '' : peer.state === 'ghost' ? '' : peer.trust;
+      note.textContent = peer.own ? 'own' : peer.trust === 'trusted' ? '' : peer.state === 'ghost' ? '' : peer.trust;
       state.textContent = peer.state === 'ghost' ? clean(peer.why ?? peer.reason) : peer.state === 'verified' ? 'Online' + (peer.unread ? ` · ${peer.unread} unread` : '')
         : `Away${peer.lastSeen ? ` · last seen ${when(peer.lastSeen)}` : ''}`;
       this.element.setAttribute('aria-label', `${name.textContent}, ${states[peer.state]}, ${note.textContent || 'trusted'}. ${state.textContent}`);
@@ -99,7 +100,8 @@ export class PeersView extends View {
   }
 
   draw(peer) {
-    const json = JSON.stringify([peer, app.groups], (key, value) => key === 'lastOK' || key === 'lastSeen' ? undefined : value);
+    const own = peer.own && app.own?.find(({ uuid }) => uuid === peer.uuid);
+    const json = JSON.stringify([peer, own, app.groups], (key, value) => key === 'lastOK' || key === 'lastSeen' ? undefined : value);
     if (json === this.drawn || this.pane.querySelector('input:focus')) return;
     this.drawn = json;
     const id = part(peer.uuid ?? '');
@@ -130,6 +132,8 @@ export class PeersView extends View {
       isPeer && peer.trust === 'trusted' && h('label.field.check', h('input', { type: 'checkbox', checked: peer.notify !== false, onchange: (event) => change({ notify: event.target.checked }) }), h('span', 'Notify me')),
       isPeer && peer.trust === 'trusted' && h('label.field', h('span', 'Open its links'), opens),
       isPeer && peer.trust === 'trusted' && peer.kind !== 'localsend' && downloads(peer),
+      own && field('My Hexlist', h('span', ownText(own)), button('Stop…', () => removeOwn(peer))),
+      isPeer && peer.trust === 'trusted' && peer.kind !== 'localsend' && !peer.own && field('My Hexlist', h('span.faint', 'separate from the one here'), button('It is my machine…', () => addOwnDialog(peer))),
       isPeer && this.groups(peer),
       peer.fingerprint && field('Fingerprint', fingerprint(peer.fingerprint)),
       peer.uuid && field('UUID', h('code', peer.uuid)),
