@@ -289,11 +289,15 @@ public struct ListExchange: Sendable {
     /// Handles a new session with a peer that exchanges lists, or an existing session when the peer becomes trusted. If the relation to the
     /// peer has changed, its exchange begins again, and answers to earlier requests must not be passed in. At most `ListLimits.ownMachines`
     /// own machines have a place, and other peers have the remaining places of `ListLimits.exchangePeers`. Further peers are ignored.
-    public mutating func opened(_ peer: PeerID, as relation: Relation, now: Instant, _ actions: inout [Action]) {
+    /// - Parameter hasLists: whether to send `ListNews` and request the overview. If `false`, both wait for `changed` or `newsArrived`.
+    public mutating func opened(
+        _ peer: PeerID, as relation: Relation, hasLists: Bool, now: Instant, _ actions: inout [Action]
+    ) {
         if let state = peers[peer], state.relation != relation { closed(peer, now: now, &actions) }
         guard peers[peer] != nil || hasPlace(for: relation) else { return }
-        peers[peer, default: Peer(relation)].hasNews = true
-        peers[peer]?.requestedLists = []
+        peers[peer, default: Peer(relation)].requestedLists = []
+        guard hasLists else { return }
+        peers[peer]?.hasNews = true
         actions.append(.announce(peer))
         schedule(peer, now: now, &actions)
     }

@@ -120,6 +120,7 @@ public actor Node {
         store.observe { [weak self] change in self?.storeChanged(change) }
         registry.set(try await store.read(StoredPeers.init), self)
         let records = Array(registry.all)
+        lists.start(self)
         await transfers.serve()
         port = try await listen()
         let connections = TransportLimits(configuration).connections

@@ -36,6 +36,9 @@ final class ListDriver {
         reportTimer = DeadlineTimer(on: eventLoop, clocks)
     }
 
+    /// Reads which peers exchange lists.
+    func start(_ node: isolated Node) { changed(node) }
+
     /// Waits for the running requests.
     func stop(_ node: isolated Node) async {
         timer.cancel()
@@ -66,13 +69,21 @@ final class ListDriver {
             // The peer then requests the overview once more, and learns that it is no own machine.
             if relation == .ownMachine { node.links[peer]?.sending?.act { $0.announceLists(&$1) } }
         }
-        for (peer, relation) in relations.sorted(by: { $0.key < $1.key }) where before[peer] != relation { opened(peer, node) }
+        for (peer, relation) in relations.sorted(by: { $0.key < $1.key }) where before[peer] != relation {
+            // The peer may have sent `ListNews` before it became trusted.
+            opened(peer, hasLists: true, node)
+        }
     }
 
-    /// Handles a new session with a peer.
+    /// Handles a new session with a peer. Nothing is requested from another person's machine with which no hex is shared: if it offers one,
+    /// it sends `ListNews`.
     func opened(_ peer: PeerID, _ node: isolated Node) {
+        opened(peer, hasLists: relations[peer] == .ownMachine || announced.values.contains { $0.access[peer] != nil }, node)
+    }
+
+    private func opened(_ peer: PeerID, hasLists: Bool, _ node: isolated Node) {
         guard let relation = relations[peer], node.links[peer]?.sending?.machine.peerHello?.exchangesLists ?? false else { return }
-        handle(node) { exchange, now, actions in exchange.opened(peer, as: relation, now: now, &actions) }
+        handle(node) { exchange, now, actions in exchange.opened(peer, as: relation, hasLists: hasLists, now: now, &actions) }
     }
 
     /// Handles the end of the last session with a peer.
