@@ -51,6 +51,8 @@ public struct HexJSON: JSONShape, Sendable, Equatable {
     /// Number of different URLs of this hex, without those of inner hexes, that are marked as dead. Set only in lists of My Hexlist; `nil`
     /// if there are none.
     public var deadLinks: Int?
+    /// The sharing of a hex at the top level of My Hexlist; `nil` for a hex that is not shared, and in replies of search.
+    public var shared: HexSharingJSON?
     /// In the reply to a change of a hex of My Hexlist: the number of the change in the change log; `nil` if nothing changed.
     public var change: Int64?
     /// A text that changes when links of the hex itself are added, removed or moved (`MineEditRequest.version`). Set only in the reply to a
@@ -92,6 +94,25 @@ public struct HexJSON: JSONShape, Sendable, Equatable {
     /// The display name of the proven sender; `nil` if this machine made the hex.
     public var label: PeerDisplayName? {
         peerUUID.map { PeerDisplayName(uuid: $0.description, name: peerName ?? "", alias: peerAlias, trust: trust?.text ?? "") }
+    }
+}
+
+/// The sharing of a hex with other persons (Docs/Sharing.md).
+public struct HexSharingJSON: JSONShape, Sendable, Equatable {
+    /// The UUID of the list that the hex shows. It is the same on all machines.
+    public var list: String
+    /// Whether the user shares the hex. If not, it belongs to another person.
+    public var owned: Bool
+    /// The access of the user; `none` after another person has ended the sharing.
+    public var access: ForwardCompatibleEnum<ShareAccess>
+    /// The number of members with access, if `owned`.
+    @OmittedIfEmpty public var members: Int
+
+    public init(list: String, owned: Bool, access: ShareAccess, members: Int) {
+        self.list = list
+        self.owned = owned
+        self.access = ForwardCompatibleEnum(access)
+        self.members = members
     }
 }
 

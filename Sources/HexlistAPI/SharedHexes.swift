@@ -42,6 +42,8 @@ public struct SharedHexView: JSONShape, Sendable, Equatable {
         public var state: ForwardCompatibleEnum<State>
         /// Whether there is a session with the peer.
         public var online: Bool
+        /// Whether this machine does not trust the peer, so that only another machine of the user can exchange the hex with it.
+        @OmittedIfEmpty public var indirect: Bool
         /// The time of the last changes that were received from the peer; `nil` if there were none.
         public var receivedAt: Timestamp?
         /// Number of changed hexes and links that the peer has not received yet.
@@ -50,7 +52,8 @@ public struct SharedHexView: JSONShape, Sendable, Equatable {
         public var message: String?
 
         public init(
-            uuid: PeerID, tag: PeerSummary?, access: ShareAccess, state: State, online: Bool, receivedAt: Timestamp? = nil, behind: Int = 0,
+            uuid: PeerID, tag: PeerSummary?, access: ShareAccess, state: State, online: Bool, indirect: Bool = false,
+            receivedAt: Timestamp? = nil, behind: Int = 0,
             message: String? = nil
         ) {
             self.uuid = uuid
@@ -58,6 +61,7 @@ public struct SharedHexView: JSONShape, Sendable, Equatable {
             self.access = ForwardCompatibleEnum(access)
             self.state = ForwardCompatibleEnum(state)
             self.online = online
+            self.indirect = indirect
             self.receivedAt = receivedAt
             self.behind = behind
             self.message = message

@@ -579,6 +579,18 @@ extension HexlistClient {
             .POST, "/v1/mine/undo", body: MineUndoRequest(changes: changes).jsonBytes, seconds: Self.changeSeconds)
     }
 
+    /// Returns the duplicates that `mergeMineDuplicates` would merge.
+    public func mineDuplicates(_ request: MineTidyRequest) async throws -> MineTidyResult {
+        var query = URLQuery()
+        query.add("dryRun", "true")
+        return try await connection.call(.POST, "/v1/mine/tidy", query: query, body: request.jsonBytes, seconds: Self.changeSeconds)
+    }
+
+    /// Merges duplicates of My Hexlist.
+    public func mergeMineDuplicates(_ request: MineTidyRequest) async throws -> MineTidyResult {
+        try await connection.call(.POST, "/v1/mine/tidy", body: request.jsonBytes, seconds: Self.changeSeconds)
+    }
+
     /// Requests a page of the trash of My Hexlist, newest first.
     public func mineTrash(limit: Int, after cursor: String? = nil) async throws -> Page<TrashedItemJSON> {
         try await Self.collected { body in

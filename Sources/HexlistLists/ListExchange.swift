@@ -158,11 +158,11 @@ public struct ListExchange: Sendable {
                 case repair
             }
             let list: ListNode.ID
-            let kind: Kind
+            var kind: Kind
             let epoch: UTF8Text
         }
 
-        let steps: [Step]
+        private(set) var steps: [Step]
         var index = 0
         /// Requests since the peer got its slot.
         var requests = 0
@@ -176,6 +176,9 @@ public struct ListExchange: Sendable {
         }
 
         var current: Step? { steps.indices.contains(index) ? steps[index] : nil }
+
+        /// Continues with the pages of a list that was repaired.
+        mutating func requestPagesAfterRepair() { steps[index].kind = .pages }
 
         mutating func beginTurn(now: Instant) { (requests, turnEnd) = (0, now + ListExchange.turnTime) }
         func isTurnOver(at now: Instant) -> Bool { requests >= ListExchange.pagesInTurn || now >= turnEnd }
@@ -232,6 +235,8 @@ public struct ListExchange: Sendable {
         /// Whether the peer announced changes since its last overview was requested.
         var hasNews = false
         var lastOverview: Instant?
+        /// Whether digests differ, but could not be compared yet because the peer had not acknowledged all own rows.
+        var awaitsAcknowledgement = false
         /// Whether the peer's collection is joined after that of another peer.
         var waitsForJoin = false
         /// The lists of which a page was requested in this session. The last rows of the session before may have been stored, but not
@@ -330,6 +335,15 @@ public struct ListExchange: Sendable {
         }
         peers[peer]?.hasNews = true
         schedule(peer, now: now, &actions)
+    }
+
+    /// Handles that a peer has acknowledged all rows of a list: digests can be compared now. A peer whose overview is being requested may
+    /// be this one, and its state may have been read before.
+    public mutating func listAcknowledged(now: Instant, _ actions: inout [Action]) {
+        for (peer, state) in peers.sorted(by: { $0.key < $1.key }) where state.awaitsAcknowledgement || state.activity == .overview {
+            peers[peer]?.hasNews = true
+            schedule(peer, now: now, &actions)
+        }
     }
 
     // MARK: - Announcing
@@ -486,6 +500,10 @@ public struct ListExchange: Sendable {
         else { return .pages }
         guard local.repairs, let before, Self.isDifferent(theirs, before, local) else {
             peers[peer]?.problems[local.id] = nil
+            if local.repairs, local.digest != theirs.digest {
+                let isAcknowledged = local.acknowledged >= local.sequence  // since the request
+                if isAcknowledged { peers[peer]?.hasNews = true } else { peers[peer]?.awaitsAcknowledgement = true }
+            }
             return nil
         }
         guard let next = nextRepair(of: local.id), now < next else { return .repair }
@@ -574,7 +592,8 @@ public struct ListExchange: Sendable {
 
     /// Handles the end of `repair`. The peer is told to request all rows, too. The caller may announce the new replica number to others.
     public mutating func repaired(_ peer: PeerID, now: Instant, _ actions: inout [Action]) {
-        guard case .repairing(let round) = peers[peer]?.activity else { return }
+        guard case .repairing(var round) = peers[peer]?.activity else { return }
+        round.requestPagesAfterRepair()
         requestPage(round, of: peer, &actions)
         changed(for: [peer], now: now, &actions)
     }
@@ -684,6 +703,7 @@ public struct ListExchange: Sendable {
         case .overview:
             peers[peer]?.hasNews = false
             peers[peer]?.waitsForJoin = false
+            peers[peer]?.awaitsAcknowledgement = false
             peers[peer]?.lastOverview = now
             peers[peer]?.activity = .overview
             actions.append(.requestOverview(peer))

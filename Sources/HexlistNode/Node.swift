@@ -273,9 +273,10 @@ public actor Node {
         // A change of peers is reported after the registry has read it, because watchers list peers from there.
         if !change.contains(.peers) { notifyWatchers() }
         if change.contains(.inbox) { linkOpening.hexesArrived() }
-        guard !change.isDisjoint(with: [.peers, .room, .list]) else { return }
+        guard !change.isDisjoint(with: [.peers, .room, .list, .listAcknowledged]) else { return }
         onLoop { node in
             if change.contains(.list) { node.lists.changed(node) }
+            if change.contains(.listAcknowledged) { node.lists.listAcknowledged(node) }
             if change.contains(.peers) {
                 node.registry.reloadSoon(node)
                 node.transfers.sharesChanged()

@@ -80,6 +80,9 @@ import Testing
         #expect(SharingText.state(peer("bob", 2, .read, .left), of: shared) == "left")
         #expect(SharingText.state(peer("bob", 2, .none), of: shared) == "ended")
         #expect(SharingText.state(peer("bob", message: "The clocks differ."), of: shared) == "stopped")
+        var indirect = peer("bob", online: false, behind: 3)
+        indirect.indirect = true
+        #expect(SharingText.state(indirect, of: shared) == "via another machine")
         let joined = hex([], owned: false, access: .read)
         #expect(SharingText.state(peer("ada", 1, .write, .offered, behind: 9), of: joined) == "in sync")
         #expect(SharingText.state(peer("ada", 1, .write, .offered), of: hex([], owned: false, access: .none)) == "ended")
@@ -95,6 +98,13 @@ import Testing
             ])
         let many = SharedHexes(shared: Array(repeating: hex([peer("bob")]), count: 8), offers: [])
         #expect(SharingText.summary(many).count == 6 && SharingText.summary(many).last == "and 3 more shared hexes")
+    }
+
+    @Test("the line of `show`") func showLine() {
+        #expect(
+            SharingText.line(hex([peer("bob", 2, .write), peer("eve", 5, .none), peer("carol", 3)])) == "with bob (write) and carol (read)")
+        #expect(SharingText.line(hex([peer("ada", 1)], owned: false, access: .read)) == "from ada (read)")
+        #expect(SharingText.line(hex([peer("ada", 1)], owned: false, access: .none)) == "from ada (sharing has ended)")
     }
 
     @Test("marks in the list of My Hexlist") func marks() {

@@ -71,6 +71,7 @@ import Testing
             exchange.joined(list, with: peer, now: now, &actions)
         }
         mutating func repaired(_ peer: PeerID) { exchange.repaired(peer, now: now, &actions) }
+        mutating func acknowledged() { exchange.listAcknowledged(now: now, &actions) }
         mutating func news(_ peer: PeerID) { exchange.newsArrived(from: peer, now: now, &actions) }
         mutating func changed(_ peers: Set<PeerID>) { exchange.changed(for: peers, now: now, &actions) }
         mutating func wait(_ duration: Duration) {
@@ -465,6 +466,64 @@ import Testing
         machine.wait(.seconds(98))
         machine.overview(ada, sequence: 4, digest: 6)
         #expect(machine.take() == [.requestOverview(ada), .repair(Machine.list, ada)])
+    }
+
+    @Test("a repair requests all pages of the list") func repairOfSeveralPages() {
+        var machine = synced()
+        machine.localState = localState()
+        machine.overview(ada, digest: 6)
+        machine.collection.cursor = nil
+        machine.repaired(ada)
+        _ = machine.take()
+        machine.page(ada, isLast: false)
+        #expect(machine.take() == [.requestPage(Machine.list, ada)])
+        machine.page(ada)
+        #expect(machine.take() == [.requestPage(Machine.list, ada)])
+        machine.page(ada, hasRows: false)
+        machine.wait(.seconds(1))
+        #expect(machine.take() == [.requestOverview(ada)])
+    }
+
+    @Test("digests that could not be compared are compared after the peer has acknowledged all rows") func laterComparison() {
+        var machine = synced()
+        machine.localState = localState(acknowledged: 9)
+        machine.overview(ada, digest: 6)
+        machine.wait(.seconds(60))
+        #expect(machine.take() == [.report(ada, .received)])
+        machine.localState = localState()
+        machine.acknowledged()
+        #expect(machine.take() == [.requestOverview(ada)])
+        machine.overview(ada, digest: 6)
+        #expect(machine.take() == [.repair(Machine.list, ada)])
+    }
+
+    @Test("rows that are acknowledged during an overview lead to another one", arguments: [true, false])
+    func acknowledgedMeanwhile(isRead: Bool) {
+        var machine = synced()
+        let before = localState(acknowledged: 9)
+        if isRead {
+            machine.localState = localState()
+        } else {
+            machine.localState = before
+            machine.acknowledged()
+        }
+        machine.overview(ada, digest: 6, before: before)
+        machine.localState = localState()
+        machine.wait(.seconds(1))
+        #expect(machine.take() == [.report(ada, .received), .requestOverview(ada)])
+        machine.overview(ada, digest: 6)
+        #expect(machine.take() == [.repair(Machine.list, ada)])
+    }
+
+    @Test("an acknowledgement causes no request if the digests are equal") func acknowledgedEqual() {
+        var machine = synced()
+        machine.localState = localState()
+        machine.overview(ada)
+        machine.wait(.seconds(60))
+        _ = machine.take()
+        machine.acknowledged()
+        machine.wait(.seconds(60))
+        #expect(machine.take() == [])
     }
 
     @Test("digests are not compared unless both sides had all rows when the overview was made") func incomparable() {

@@ -259,7 +259,7 @@ private typealias Person = SharingPerson
         await #expect(throws: (any Error).self) { try await add("c", by: bob, at: 4) }
     }
 
-    @Test("a member cannot delete links together with an unknown hex, which the trash would not list") func hiddenDeletion() async throws {
+    @Test("links that a member deletes together with an unknown hex are in the trash") func hiddenDeletion() async throws {
         let (ada, bob, _) = try await shared()
         let list = try list(bob)
         let links = try ada.test.read { reader in
@@ -274,7 +274,25 @@ private typealias Person = SharingPerson
             return node
         }
         try await send(deleted, of: list, to: ada, from: bob)
+        #expect(try ada.hexes == ["Reading"])
+        let items = try ada.test.read { try $0.trashPage(limit: 10, before: nil).items }
+        #expect(items.count == links.count)
+        _ = try await ada.store.restoreMine(items.map(\.number), at: start + 3)
         #expect(try ada.hexes == ["Reading https://a.example/ https://b.example/"])
+    }
+
+    @Test("new links of a deleted hex that arrives with a later page are not shown") func deletedHexAfterLinks() async throws {
+        let (ada, bob, _) = try await shared()
+        let list = try list(bob)
+        var hex = node(.hex, in: list, "Gone", version())
+        var link = node(.link, in: hex.id, "x", version())
+        link.deletion = DeletionMark(version: version(), with: hex.id)
+        hex.deletion = DeletionMark(version: version())
+        let before = try ada.hexes
+        try await send([link], of: list, to: ada, from: bob)
+        #expect(try ada.hexes == before)
+        try await send([hex], of: list, to: ada, from: bob)
+        #expect(try ada.hexes == before && ada.isConsistent())
     }
 
     @Test("two machines that both are members have one copy") func oneCopy() async throws {

@@ -57,15 +57,20 @@ struct HexRoutes: Sendable {
         var filter = HexFilter(location: try query.choice("location", HexLocation.inbox), unread: try query.flag("unread"))
         if let from = try query.text("from") { filter.peer = try await api.sender(from) }
         let (limit, cursor, wanted, countsFiles) = (try query.limit(), try query.hexCursor(), filter, try query.flag("files"))
-        let (page, files, dead) = try await api.store.read { reader in
+        let (page, files, dead, sharing) = try await api.store.read { reader in
             let page = try reader.hexPage(wanted, limit: limit, after: cursor)
-            return (page, try countsFiles ? reader.fileTotals(of: page.items) : [:], try reader.deadLinks(of: page.items.map(\.id)))
+            let ids = page.items.map(\.id)
+            return (
+                page, try countsFiles ? reader.fileTotals(of: page.items) : [:], try reader.deadLinks(of: ids),
+                try wanted.location == .mine ? reader.sharing(of: ids) : [:]
+            )
         }
         let labels = await api.labels(page.items)
         return APIReply.page(page.items, next: page.next, cursor: \.cursor) { hex in
             var shape = HexJSON(hex, labels)
             (shape.files, shape.fileBytes) = (files[hex.id]?.count, files[hex.id]?.bytes)
             shape.deadLinks = dead[hex.id]?.count
+            shape.shared = sharing[hex.id].map(HexSharingJSON.init)
             return shape
         }
     }
@@ -181,14 +186,18 @@ struct HexRoutes: Sendable {
         let found = try await api.store.readWithIndex { reader in
             try reader.hex(id).map { hex in
                 let dead = try reader.deadLinks(of: [id] + hex.childIDs)
-                return (hex, try reader.earlierLinks(of: hex), try reader.readLinks(of: hex.summary), dead, try reader.mineLinkIDs(of: id))
+                return (
+                    hex, try reader.earlierLinks(of: hex), try reader.readLinks(of: hex.summary), dead, try reader.mineLinkIDs(of: id),
+                    try reader.sharing(of: [id])[id]
+                )
             }
         }
-        guard let (detail, earlier, read, dead, mine) = found else { throw HexlistError.noHex(id) }
+        guard let (detail, earlier, read, dead, mine, sharing) = found else { throw HexlistError.noHex(id) }
         var shape = HexJSON(detail, await api.labels([detail.summary]), openSchemes: api.openSchemes)
         if !read.isEmpty { shape.addRead(read) }
         if !dead.isEmpty { shape.addDead(dead) }
         if !earlier.isEmpty { shape.addEarlier(earlier) }
+        shape.shared = sharing.map(HexSharingJSON.init)
         if let mine, mine.ids.count == shape.links?.count {
             shape.version = mine.version
             for (index, id) in mine.ids.enumerated() { shape.links?[index].node = id.description }

@@ -16,6 +16,7 @@ struct MyHexlistRoutes: Sendable {
         router.post("/v1/mine", use: make)
         router.post("/v1/mine/save", use: save)
         router.post("/v1/mine/check", use: check)
+        router.post("/v1/mine/tidy", use: tidy)
         router.patch("/v1/mine/:id", use: edit)
         router.post("/v1/mine/:id/move", use: move)
         router.get("/v1/mine/bin", use: bin)
@@ -40,6 +41,24 @@ struct MyHexlistRoutes: Sendable {
             return APIReply.json(ChangeCountJSON(changed: count.hexes + count.links, links: count.links))
         }
         router.post("/v1/mine/restore", use: restore)
+    }
+
+    /// Merges duplicates, or with `dryRun` only reports them.
+    private func tidy(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+        let isTrial = try APIQuery(request, allowing: ["dryRun"]).flag("dryRun")
+        let wanted: MineTidyRequest = try await RequestInput.shape(request) ?? MineTidyRequest()
+        let includesHexes = !(wanted.linksOnly ?? false)
+        let result =
+            try await isTrial
+            ? api.store.read { try $0.mineDuplicates(in: wanted.hex, includingHexes: includesHexes) }
+            : api.store.mergeMineDuplicates(in: wanted.hex, includingHexes: includesHexes, at: now)
+        return APIReply.json(
+            MineTidyResult(
+                hexes: result.hexes, links: result.links, different: result.different,
+                items: result.items.map {
+                    MineTidyItem(hex: $0.hex, subject: $0.subject, others: $0.others.isEmpty ? nil : $0.others, links: $0.links)
+                },
+                changes: result.changes.isEmpty ? nil : result.changes))
     }
 
     // MARK: - Change log and trash

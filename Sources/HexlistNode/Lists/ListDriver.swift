@@ -53,6 +53,9 @@ final class ListDriver {
         exchange.epoch(of: list, with: peer).map { $0 == epoch } ?? true
     }
 
+    /// Whether the user has other machines, as far as they are trusted.
+    var hasOwnMachines: Bool { relations.values.contains(.ownMachine) }
+
     /// The status of a peer; `nil` if there is no session with it, or no answer yet.
     func status(of peer: PeerID) -> ListExchange.Status? { exchange.status(of: peer) }
 
@@ -95,6 +98,11 @@ final class ListDriver {
     /// Handles `ListNews`. Ignored unless the peer is trusted.
     func newsArrived(from peer: PeerID, _ node: isolated Node) {
         handle(node) { exchange, now, actions in exchange.newsArrived(from: peer, now: now, &actions) }
+    }
+
+    /// Handles that a peer has acknowledged all rows of a list.
+    func listAcknowledged(_ node: isolated Node) {
+        handle(node) { exchange, now, actions in exchange.listAcknowledged(now: now, &actions) }
     }
 
     /// Handles a commit that changed lists, or access to them. Reads the state of all lists, and announces the changed ones to the peers

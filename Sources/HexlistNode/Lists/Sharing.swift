@@ -2,7 +2,7 @@ public import HexlistAPI
 import HexlistJSON
 import HexlistLists
 public import HexlistModel
-import HexlistStore
+public import HexlistStore
 
 /// The shared hexes of My Hexlist: lists, shares and joins them.
 public struct Sharing: Sendable {
@@ -69,6 +69,13 @@ extension ListOverview.Access {
     }
 }
 
+extension HexSharingJSON {
+    public init(_ sharing: HexSharing) {
+        self.init(
+            list: "\(sharing.list.uuid)", owned: sharing.isOwned, access: ShareAccess(sharing.access), members: sharing.members)
+    }
+}
+
 extension ShareAccess {
     fileprivate init(_ access: ListOverview.Access) {
         switch access {
@@ -109,10 +116,11 @@ extension Node {
             case .joined: .joined
             case .left: .left
             }
+        let isIndirect = peer?.trust != .trusted && lists.hasOwnMachines
         return SharedHexView.Peer(
             uuid: member.peer, tag: peer.map { PeerSummary($0.label) }, access: ShareAccess(member.access), state: state,
-            online: support == .present, receivedAt: member.receivedAt.map { Timestamp(milliseconds: $0) }, behind: member.behind,
-            message: exchangeMessage(member.peer, peer))
+            online: support == .present, indirect: isIndirect, receivedAt: member.receivedAt.map { Timestamp(milliseconds: $0) },
+            behind: member.behind, message: isIndirect ? nil : exchangeMessage(member.peer, peer))
     }
 
     /// Returns the reason for which nothing is exchanged with a member, or with a machine of an owner; `nil` if there is none.

@@ -37,9 +37,9 @@ export function shareText(one) {
   return members(one).length ? `Shared with ${members(one).map((peer) => `${label(peer)} (${memberText(peer)})`).join(', ')}` : 'No longer shared';
 }
 
-function memberText({ access, state, behind, message }) {
+function memberText({ access, state, behind, indirect, message }) {
   if (access === 'none') return 'had access before';
-  const parts = [access === 'write' ? 'can edit' : 'can read', state === 'offered' ? 'has not joined yet' : state === 'left' ? 'has left' : behind ? `${count(behind, 'change')} to send` : '', clean(message)];
+  const parts = [access === 'write' ? 'can edit' : 'can read', state === 'offered' ? 'has not joined yet' : state === 'left' ? 'has left' : indirect ? 'through another machine' : behind ? `${count(behind, 'change')} to send` : '', clean(message)];
   return parts.filter(Boolean).join(', ');
 }
 

@@ -16,4 +16,6 @@ public struct StoreChange: OptionSet, Sendable {
     public static let inbox = StoreChange(rawValue: 8)
     /// Rows of My Hexlist changed that own machines request by number.
     public static let list = StoreChange(rawValue: 16)
+    /// A peer has acknowledged all rows of a list.
+    public static let listAcknowledged = StoreChange(rawValue: 32)
 }

@@ -139,6 +139,17 @@ extension HexStore {
 }
 
 extension StoreReader {
+    /// Throws `.notFound` if there is no such hex, `.badRequest` if it is not in My Hexlist.
+    func checkIsMine(_ id: Int64) throws {
+        guard let top = try summary(ofTop: id) else {
+            throw HexlistError(.notFound, "There is no hex \(id).", hint: "`hexlist mine --tree` lists your hexes.")
+        }
+        guard top.location == .mine else {
+            throw HexlistError(
+                .badRequest, "Hex \(id) is not in My Hexlist (\(top.location.rawValue)).", hint: "To copy it there: `hexlist save \(id)`.")
+        }
+    }
+
     /// Returns the list that has the values and contents of a hex (`ListRecord.row`): of a shared hex its own list.
     func listOfContents(_ hex: Int64) throws -> Int64 { try node(ofHex: hex)?.list ?? ListRecord.mine }
 
@@ -349,17 +360,6 @@ extension StoreWriter {
     }
 
     // MARK: - Inside `change`
-
-    /// Throws `.notFound` if there is no such hex, `.badRequest` if it is not in My Hexlist.
-    func checkIsMine(_ id: Int64) throws {
-        guard let top = try summary(ofTop: id) else {
-            throw HexlistError(.notFound, "There is no hex \(id).", hint: "`hexlist mine --tree` lists your hexes.")
-        }
-        guard top.location == .mine else {
-            throw HexlistError(
-                .badRequest, "Hex \(id) is not in My Hexlist (\(top.location.rawValue)).", hint: "To copy it there: `hexlist save \(id)`.")
-        }
-    }
 
     private func parent(of id: Int64) throws -> Int64? {
         try first("SELECT parent FROM hex WHERE id = ?", id) { $0.optionalInt64(0) } ?? nil

@@ -362,6 +362,7 @@ extension HexStore {
                     """
                     INSERT INTO listCursor (list, peer, acked) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET acked = excluded.acked
                     """, record.row, peer.uuid, acknowledged)
+                if acknowledged == record.sequence { writer.changed(.listAcknowledged) }
                 return served.answer
             }
         }
@@ -571,7 +572,7 @@ extension StoreWriter {
 extension MyHexlistTransaction {
     /// Merges the nodes of a page.
     /// - Parameter isMember: whether the page came from a member of an own list. It cannot change the URL and service of a link, which have no
-    ///   versions, and not delete nodes together with an unknown hex, because the trash would not list them.
+    ///   versions. A node that this machine has is not deleted together with an unknown hex, but on its own: the trash lists it then.
     fileprivate mutating func merge(_ page: ListPage, isMember: Bool) throws -> ListPageResult {
         nodes.storage.source = try nodes.storage.row(of: page.replica)
         let received = isMember ? Set(page.nodes.map(\.id)) : []
@@ -580,7 +581,11 @@ extension MyHexlistTransaction {
                 if let stored = try nodes.storage.row(node.id)?.node, !stored.isPurged {
                     (node.url, node.service) = (stored.url, stored.service)
                 }
-                if let hex = node.deletion?.with, !received.contains(hex), try nodes.storage.row(hex) == nil { node.deletion = nil }
+                if let deletion = node.deletion, let hex = deletion.with, !received.contains(hex), try nodes.storage.row(hex) == nil,
+                    try nodes.storage.row(node.id) != nil
+                {
+                    node.deletion = DeletionMark(version: deletion.version)
+                }
             }
             try mergeOrReplace(node)
         }

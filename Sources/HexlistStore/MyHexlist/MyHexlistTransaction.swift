@@ -273,10 +273,25 @@ struct MyHexlistTransaction {
                 try nodes.delete(other)
                 _ = nodes.takeChanges()
             }
-            let inside = try nodes.delete(id).dropFirst()
-            draft.countDeleted(inside)
-            draft.add(nodes.takeChanges())  // bounds the memory: the changes have all values of the deleted links
+            try deleteWithContents(id)
         }
+    }
+
+    /// - Returns: the deleted nodes.
+    @discardableResult
+    private mutating func deleteWithContents(_ hex: ListNode.ID) throws -> [ListNode.ID] {
+        let deleted = try nodes.delete(hex)
+        draft.countDeleted(deleted.dropFirst())
+        draft.add(nodes.takeChanges())  // bounds the memory: the changes have all values of the deleted links
+        return deleted
+    }
+
+    /// Makes one node of each group of duplicates. They must have been found since the last change of the list.
+    mutating func merge(_ duplicates: ListDuplicates) throws {
+        try nodes.merge(duplicates, using: &generator)
+        try deriveTree()
+        var deleted: Set<ListNode.ID> = []
+        for hex in duplicates.hexes.flatMap(\.others) where !deleted.contains(hex) { deleted.formUnion(try deleteWithContents(hex)) }
     }
 
     // MARK: - Finishing

@@ -68,7 +68,36 @@ extension HexStore {
     }
 }
 
+/// The sharing of a hex with other persons.
+public struct HexSharing: Sendable, Equatable {
+    public var list: ListNode.ID
+    public var isOwned: Bool
+    /// The access of the user.
+    public var access: ListOverview.Access
+    /// The number of members with access, if the user owns the list.
+    public var members: Int
+}
+
 extension StoreReader {
+    /// Returns the sharing of those hexes that are shared and at the top level of My Hexlist.
+    public func sharing(of hexes: [Int64]) throws -> [Int64: HexSharing] {
+        let rows = try all(
+            """
+            SELECT node.hex, list.uuid, list.isOwned, list.access,
+                (SELECT count(*) FROM listPeer WHERE listPeer.list = list.id AND listPeer.access <> 'none')
+            FROM list JOIN node ON node.uuid = list.uuid AND node.list = list.id
+            WHERE list.id <> ? AND list.entry IS NOT NULL AND node.hex IN (SELECT value FROM json_each(?))
+            """, ListRecord.mine, jsonArray(Set(hexes))
+        ) { (hex: $0.int64(0), list: $0.nodeID(1), isOwned: $0.bool(2), access: $0.text(3), members: $0.int(4)) }
+        var sharing: [Int64: HexSharing] = [:]
+        for row in rows {
+            guard let list = row.list, !row.isOwned || row.members > 0 else { continue }
+            let access: ListOverview.Access = row.isOwned ? .write : ListOverview.Access(rawValue: row.access) ?? .ended
+            sharing[row.hex] = HexSharing(list: list, isOwned: row.isOwned, access: access, members: row.isOwned ? row.members : 0)
+        }
+        return sharing
+    }
+
     /// Returns the shared hexes of My Hexlist, in the order of their sharing.
     public func sharedHexes() throws -> [SharedHex] {
         try all("SELECT id FROM list WHERE id <> ? AND entry IS NOT NULL ORDER BY id", ListRecord.mine) { $0.int64(0) }

@@ -30,7 +30,8 @@ struct ShowCommand: AsyncParsableCommand {
                         try output.object(hex)
                     } else {
                         if position > 0 { try output.line() }
-                        try show(hex, output)
+                        let shared = hex.shared == nil ? nil : try await client.sharedHexesIfAny().shared.first { $0.hex == hex.id }
+                        try show(hex, shared, output)
                     }
                     if hex.unread { unread.append(hex.id) }
                 } catch let error as HexlistError {
@@ -44,7 +45,7 @@ struct ShowCommand: AsyncParsableCommand {
         }
     }
 
-    private func show(_ hex: HexJSON, _ output: Output) throws {
+    private func show(_ hex: HexJSON, _ shared: SharedHexView?, _ output: Output) throws {
         var table = Table()
         table.add("hex", "\(hex.id), \(hex.location)\(hex.unread ? ", unread" : "")")
         let isOwn = hex.location == "mine" && hex.senderName.isEmpty && hex.senderUUID.isEmpty
@@ -58,6 +59,7 @@ struct ShowCommand: AsyncParsableCommand {
         if let tags = hex.tags { table.add("tags", tags.joined(separator: ", ")) }
         if let note = hex.note { table.add("note", note) }
         if let parent = hex.parent { table.add("inside", "hex \(parent)") }
+        if let shared { table.add("shared", SharingText.line(shared)) }
         if let inside = HexText.inside(hex) { table.add("contains", inside) }
         if let extra = LinkedFileMetadata.rest(hex.extra, hex.links ?? [], hex.children ?? []) { table.add("extra", extra.text) }
         try output.table(table)

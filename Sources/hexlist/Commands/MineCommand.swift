@@ -39,7 +39,7 @@ struct MineCommand: AsyncParsableCommand {
             """,
         subcommands: [
             MineListCommand.self, MineAddCommand.self, MineEditCommand.self, MineTagCommand.self, MineMoveCommand.self,
-            MineCheckCommand.self, MineRemoveCommand.self, MineRestoreCommand.self, MineBinCommand.self,
+            MineCheckCommand.self, MineTidyCommand.self, MineRemoveCommand.self, MineRestoreCommand.self, MineBinCommand.self,
             MineLogCommand.self, MineUndoCommand.self, MineTrashCommand.self,
             MineShareCommand.self, MineUnshareCommand.self, MineJoinCommand.self,
         ], defaultSubcommand: MineListCommand.self)
@@ -62,12 +62,13 @@ struct MineListCommand: AsyncParsableCommand {
 
     /// The names of the subcommands of `mine`, used to suggest one for a typo.
     private static let subcommands = [
-        "list", "add", "edit", "tag", "move", "check", "rm", "restore", "bin", "log", "undo", "trash", "share", "unshare", "join",
+        "list", "add", "edit", "tag", "move", "check", "tidy", "rm", "restore", "bin", "log", "undo", "trash", "share", "unshare", "join",
     ]
 
     /// Other words for subcommands, each with the subcommand to suggest.
     private static let synonyms = [
-        "history": "log", "changes": "log", "redo": "undo", "revert": "undo", "delete": "rm", "remove": "rm", "del": "rm",
+        "duplicates": "tidy", "dedupe": "tidy", "dedup": "tidy", "merge": "tidy", "history": "log", "changes": "log", "redo": "undo",
+        "revert": "undo", "delete": "rm", "remove": "rm", "del": "rm",
         "purge": "trash --empty", "empty": "trash --empty", "deleted": "trash", "undelete": "restore",
         "members": "share", "accept": "join", "offers": "join", "decline": "join --decline", "follow": "join", "unfollow": "rm",
     ]

@@ -55,6 +55,15 @@ enum SharingText {
         return members == 0 ? nil : "with \(members)"
     }
 
+    /// Returns the line of `hexlist show`: `with bob, carol (read)`, `from ada (read)`.
+    static func line(_ shared: SharedHexView) -> String {
+        guard shared.owned else {
+            let note = shared.access.known == ShareAccess.none ? "sharing has ended" : access(shared.access)
+            return "from \(owner(shared)) (\(note))"
+        }
+        return "with " + names(current(shared).map { "\(name($0)) (\(access($0.access)))" })
+    }
+
     static func access(_ access: ForwardCompatibleEnum<ShareAccess>) -> String {
         switch access.known {
         case .read: "read"
@@ -72,7 +81,7 @@ enum SharingText {
         return [
             Table.Cell(peer.label.head, .strong, columns: 32, minimum: 12), Table.Cell(peer.uuid.shortID),
             Table.Cell(shared.owned ? access(peer.access) : "owner"), Table.Cell(state(peer, of: shared), style),
-            sends ? Table.Cell(count: peer.behind, none: "–") : Table.Cell("–"),
+            sends && !peer.indirect ? Table.Cell(count: peer.behind, none: "–") : Table.Cell("–"),
             Table.Cell(peer.receivedAt.map { HumanText.moment($0) } ?? "–", .faint), Table.Cell(peer.message ?? "", columns: 400),
         ]
     }
@@ -92,6 +101,7 @@ enum SharingText {
             }
         }
         if peer.message != nil { return "stopped" }
+        if peer.indirect { return "via another machine" }
         guard peer.online else { return "away" }
         return peer.behind > 0 && (shared.owned || shared.access.known == .write) ? "exchanging" : "in sync"
     }
