@@ -1,388 +1,52 @@
 #!/usr/bin/env python3
-"""An own machine: it keeps one My Hexlist with hexlistd. Written from Docs/Lists.md and Docs/Protocol.md. Details of joins, malformed nodes
-and restoring were compared with the sources later, and the pages say all of it now. Change it from these pages, not from the sources.
-Identity and session are those of foreign-peer.py.
+"""A machine with My Hexlist and shared hexes: an own machine of hexlistd, or that of another person. Written from Docs/Lists.md,
+Docs/Sharing.md and Docs/Protocol.md. Sentences there that were not sufficient were compared with the sources and corrected, so the pages
+say all of it now. Change it from these pages, not from the sources. Identity and session are those of foreign-peer.py; foreign_nodes.py
+has nodes, trees and pages.
 
     foreign-list.py --state DIR id
     foreign-list.py --state DIR own FINGERPRINT
+    foreign-list.py --state DIR trust FINGERPRINT
     foreign-list.py --state DIR exchange HOST PORT [--stay] [--cut-in BYTES] [--cut-out BYTES] [--give-up SECONDS]
     foreign-list.py --state DIR show
-    foreign-list.py --state DIR add [--in HEX] [--url URL] [--title TEXT] [--register NAME=TEXT] [--kind N] [--copies N]
-    foreign-list.py --state DIR set NODE [--title TEXT] [--register NAME=TEXT]
-    foreign-list.py --state DIR move NODE [--in HEX] [--before NODE]
-    foreign-list.py --state DIR delete NODE
+    foreign-list.py --state DIR add [--list LIST] [--in HEX] [--url URL] [--title TEXT] [--register NAME=TEXT] [--kind N] [--copies N]
+    foreign-list.py --state DIR set [--list LIST] NODE [--title TEXT] [--register NAME=TEXT]
+    foreign-list.py --state DIR move [--list LIST] NODE [--in HEX] [--before NODE]
+    foreign-list.py --state DIR delete [--list LIST] NODE
+    foreign-list.py --state DIR share HEX --with UUID --access read|write|none
+    foreign-list.py --state DIR join LIST
+    foreign-list.py --state DIR leave LIST
 
-DIR contains the identity, the trusted fingerprints, the own machines (own.json) and the list (list.json). Only one process at a time may
-use it. `own` trusts a machine and adds it to the own machines. On the side of hexlistd, `hexlist peer trust` and `hexlist own add` do so.
-`exchange` dials hexlistd, takes and gives all changes, and ends when both have all changes of each other; with `--stay` it continues until
-SIGTERM. Meanwhile it takes the commands `add` to `delete` from standard input, one per line. `--cut-in` and `--cut-out` cut all connections
-once, after so many bytes of lists were received or sent, then it dials again. A NODE is an id, a title or a URL, and has to be unique.
-`show` prints the list as JSON: its digest, the number of its nodes, the tree as HexJMs, and the nodes of unknown kinds.
+DIR contains the identity, the trusted fingerprints, the own machines (own.json), My Hexlist (list.json), the shared lists (shared/) and
+the offers of others (offers.json). Only one process at a time may use it. `own` trusts a machine and adds it to the own machines; `trust`
+trusts that of another person. On the side of hexlistd, `hexlist peer trust` and `hexlist own add` do so. `exchange` dials hexlistd, takes
+and gives all changes, and ends when both have all changes of each other; with `--stay` it continues until SIGTERM. Meanwhile it takes the
+commands `add` to `leave` from standard input, one per line. `--cut-in` and `--cut-out` cut all connections once, after so many bytes of
+lists were received or sent, then it dials again. A NODE is an id, a title or a URL, a LIST the title or UUID of a shared list or an
+offer; both have to be unique. Without `--list`, commands change My Hexlist. `show` prints My Hexlist and the shared lists as JSON: the
+digest, the number of nodes, the tree as HexJMs, and the nodes of unknown kinds.
 """
-import argparse, asyncio, base64, contextlib, hashlib, importlib.util, json, os, re, secrets, shlex, ssl, sys, threading, time, uuid
-from dataclasses import dataclass, field, replace
+import argparse, asyncio, contextlib, hashlib, importlib.util, json, os, re, secrets, shlex, sys, threading, uuid
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 sys.dont_write_bytecode = True  # leaves no __pycache__ beside the examples
+from foreign_nodes import (
+    HALF_DAY, HEX, KIB, LEVELS, LINK, MIB, PAGE_BYTES, PAGE_ROWS, PRIVATE, READ_BYTES, ROOT, SHARED_LEVELS, SHARED_LIST, Malformed, Node,
+    Refused, Tree, base64url, canonical, clock_now, dump, full_version, greater, hash_of, hex64, is_integer, kind_of, list_of, members_of,
+    merge, most_registers, new_id, node_of, page_of, page_row, read_json, referring)
+
 _spec = importlib.util.spec_from_file_location("foreign_peer", Path(__file__).resolve().with_name("foreign-peer.py"))
 foreign = importlib.util.module_from_spec(_spec)
 sys.modules[_spec.name] = foreign
 _spec.loader.exec_module(foreign)
-event, printed, KIB, MIB = foreign.event, foreign.printed, foreign.KIB, foreign.MIB
+event, printed = foreign.event, foreign.printed
 
 FILES, FILES_SERVE = "hexlist-files/1", "hexlist-files-serve/1"
-HEX, LINK, SHARED_LIST = 1, 2, 3
-LEVELS, REGISTERS, PAGE_ROWS, PAGE_BYTES, READ_BYTES = 8, 64, 2000, MIB, 2 * MIB
-YEARS, LAST_MILLISECOND, HALF_DAY = 100 * 366 * 86_400_000, 105_553_116_266_495, 12 * 3_600_000
-PRIVATE = ("read",)
-ROOT = b""
 
 
-def clock_now():
-    return int(time.time() * 1000)
-
-
-# ---- Nodes ------------------------------------------------------------------------------------------------------------------------
-
-class Malformed(Exception):
-    """A node of a page that is left out."""
-
-
-class Refused(Exception):
-    """A page that is refused as a whole, or a command that cannot be carried out."""
-
-
-def new_id(kind):
-    raw = bytearray(clock_now().to_bytes(6, "big") + secrets.token_bytes(10))
-    raw[6], raw[8] = 0x80 | kind, raw[8] & 0x3F | 0x80
-    return bytes(raw)
-
-
-def kind_of(node_id):
-    return node_id[6] & 0x0F
-
-
-def base64url(data):
-    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
-
-
-def from_base64url(text, least, most):
-    if not isinstance(text, str) or not re.fullmatch("[A-Za-z0-9_-]*", text):
-        raise Malformed("base64url")
-    try:
-        data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
-    except ValueError:
-        raise Malformed("base64url") from None
-    if not least <= len(data) <= most or base64url(data) != text:
-        raise Malformed("base64url")
-    return data
-
-
-def text(value, most=64 * KIB):
-    if not isinstance(value, str):
-        raise Malformed("text")
-    value = re.sub("[\ud800-\udfff]", "\ufffd", value)
-    if len(value.encode()) > most:
-        raise Malformed("text is too long")
-    return value
-
-
-@dataclass(frozen=True)
-class Node:
-    """A version is (time, replica); the time is milliseconds << 16 | counter. A place is (version, parent, key, previous parent), a title
-    and a register (version, text), a deletion mark (version, hex), with the hex b"" if it has none. A place in the root names the list."""
-    id: bytes
-    url: str = ""
-    service: str = ""
-    place: tuple = None
-    title: tuple = None
-    registers: dict = field(default_factory=dict)
-    gone: tuple = None
-
-    def times(self):
-        marks = [self.gone[0]] if self.gone else []
-        return [version[0] for version in [*self.versions(), *marks, *(value[0] for value in self.registers.values())]]
-
-    def versions(self):
-        values = [value for name, value in self.registers.items() if name not in PRIVATE]
-        return [value[0] for value in [self.place, self.title, *values] if value]
-
-    @property
-    def version(self):
-        return max(self.versions(), default=(0, 0))
-
-    @property
-    def covered(self):
-        return bool(self.gone) and self.gone[0] >= self.version
-
-    def value(self, name):
-        return self.registers[name][1] if name in self.registers else ""
-
-    def with_register(self, name, value):
-        return replace(self, registers=limited({**self.registers, name: value}))
-
-    def with_mark(self, mark):
-        return replace(self, gone=greater(self.gone, mark, mark_order))
-
-
-def mark_order(mark):
-    return mark[0], not mark[1], mark[1]
-
-
-def greater(one, other, order=lambda value: value):
-    """The greater of two values that may be missing."""
-    return max((value for value in (one, other) if value), key=order, default=None)
-
-
-def limited(registers):
-    counted = sorted((name for name in registers if name not in PRIVATE), key=lambda name: (registers[name][0], name), reverse=True)
-    return {name: value for name, value in registers.items() if name in PRIVATE or name in counted[:REGISTERS]}
-
-
-def merge(one, other):
-    """Merges two nodes with one id, value by value. The order of Python's strings is that of their UTF-8."""
-    names = {*one.registers, *other.registers}
-    registers = {name: greater(one.registers.get(name), other.registers.get(name)) for name in names}
-    return Node(one.id, max(one.url, other.url), max(one.service, other.service), greater(one.place, other.place),
-                greater(one.title, other.title), limited(registers), greater(one.gone, other.gone, mark_order))
-
-
-# ---- JSON -------------------------------------------------------------------------------------------------------------------------
-
-def read_json(data):
-    def refuse(name):
-        raise ValueError(name)
-    try:
-        return json.loads(data.decode(), parse_constant=refuse)
-    except (ValueError, RecursionError) as error:
-        raise Refused(f"no JSON: {error}") from None
-
-
-def is_integer(value, most):
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= most
-
-
-def hex64(value):
-    if not isinstance(value, str) or not re.fullmatch("[0-9a-fA-F]{16}", value):
-        raise Malformed("not 16 hexadecimal digits")
-    return int(value, 16)
-
-
-def version_of(value, by=None):
-    """A version in JSON: with an index into `by`, the replica numbers of the page, or with the replica number itself."""
-    if value is None:
-        return None
-    if not isinstance(value, list) or len(value) < 3 or not is_integer(value[0], LAST_MILLISECOND) or not is_integer(value[1], 0xFFFF):
-        raise Malformed("version")
-    if by is None:
-        return value[0] << 16 | value[1], hex64(value[2])
-    if not value[0] << 16 | value[1] or not is_integer(value[2], len(by) - 1):
-        raise Malformed("version")
-    return value[0] << 16 | value[1], hex64(by[value[2]])
-
-
-def id_of(value):
-    node_id = from_base64url(value, 16, 16)
-    if node_id[6] >> 4 != 8 or node_id[8] >> 6 != 2:
-        raise Malformed("no UUID of version 8")
-    return node_id
-
-
-def node_of(row, list_id, by=None):
-    if not isinstance(row, dict):
-        raise Malformed("row")
-    row = {name: value for name, value in row.items() if value is not None}
-    node_id, version = id_of(row.get("n")), version_of(row.get("v"), by)
-    place = title = gone = None
-    at = version_of(row.get("inAt"), by) or version
-    if "in" in row:
-        parent, was = (list_id if value == "" else id_of(value) for value in (row["in"], row.get("was", row["in"])))
-        key = from_base64url(row.get("key"), 1, 128)
-        place = at and (at, parent, key, was)
-    at = version_of(row.get("titleAt"), by) or version
-    if "title" in row and at:
-        title = at, text(row["title"])
-    registers = {}
-    if not isinstance(row.get("r", {}), dict):
-        raise Malformed("registers")
-    for name, value in row.get("r", {}).items():
-        if not text(name, 64) or not isinstance(value, list) or len(value) < 2:
-            raise Malformed("register")
-        register = version_of(value[0], by), text(value[1])
-        if register[0]:
-            registers[name] = register
-    if len([name for name in registers if name not in PRIVATE]) > REGISTERS:
-        raise Malformed("too many registers")
-    if "gone" in row:
-        gone = version_of(row["gone"], by), id_of(row["with"]) if "with" in row else b""
-    node = Node(node_id, text(row.get("url", "")), text(row.get("service", "")), place, title, registers, gone)
-    if not place and not title and not registers and not gone:
-        raise Malformed("nothing has a version")
-    values = [node.url, node.service, title[1] if title else "", *registers, *(value for _, value in registers.values())]
-    if sum(len(value.encode()) for value in values) > 256 * KIB:
-        raise Malformed("too much text")
-    return node
-
-
-ESCAPES = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
-
-
-def quoted(value):
-    return '"' + re.sub(r'["\\\x00-\x1f]', lambda found: ESCAPES.get(found[0]) or f"\\u{ord(found[0]):04x}", value) + '"'
-
-
-def dump(value):
-    """JSON without white space, with the members in the order of their names' bytes."""
-    if isinstance(value, dict):
-        return "{" + ",".join(f"{quoted(name)}:{dump(value[name])}" for name in sorted(value)) + "}"
-    if isinstance(value, list):
-        return "[" + ",".join(map(dump, value)) + "]"
-    return quoted(value) if isinstance(value, str) else json.dumps(value)
-
-
-def members_of(node, list_id, version):
-    """The members of a node in JSON. `version` turns a version into JSON."""
-    def place_id(node_id):
-        return "" if node_id == list_id else base64url(node_id)
-
-    row = {"n": base64url(node.id)}
-    row.update({name: value for name, value in (("url", node.url), ("service", node.service)) if value})
-    if node.place:
-        at, parent, key, was = node.place
-        row.update({"in": place_id(parent), "inAt": version(at), "key": base64url(key), "was": place_id(was)})
-    if node.title:
-        row.update(title=node.title[1], titleAt=version(node.title[0]))
-    if node.registers:
-        row["r"] = {name: [version(at), value] for name, (at, value) in node.registers.items()}
-    if node.gone:
-        row["gone"] = version(node.gone[0])
-        row.update({"with": base64url(node.gone[1])} if node.gone[1] else {})
-    return row
-
-
-def full_version(version):
-    return [version[0] >> 16, version[0] & 0xFFFF, f"{version[1]:016x}"]
-
-
-def canonical(node, list_id):
-    public = replace(node, registers={name: value for name, value in node.registers.items() if name not in PRIVATE})
-    if kind_of(node.id) == LINK and node.covered and not node.gone[1]:
-        public = Node(node.id, gone=node.gone)
-    return dump(members_of(public, list_id, full_version))
-
-
-def hash_of(node, list_id):
-    return int.from_bytes(hashlib.sha256(canonical(node, list_id).encode()).digest()[:8], "big")
-
-
-def page_row(node, list_id, by):
-    """A node as a row of a page. `by` has the index of each replica number, and gets new ones."""
-    def version(at):
-        return [at[0] >> 16, at[0] & 0xFFFF, by.setdefault(at[1], len(by))]
-    row = members_of(node, list_id, version)
-    if node.versions():
-        row["v"] = version(node.version)
-        for at in ("inAt", "titleAt"):
-            if row.get(at) == row["v"]:
-                del row[at]
-    if node.place and row["was"] == row["in"]:
-        del row["was"]
-    return row
-
-
-# ---- The tree ---------------------------------------------------------------------------------------------------------------------
-
-class Tree:
-    """The tree of nodes, a dictionary by id. `parent` has the parent of each hex and link, `contents` the shown ones in order."""
-
-    def __init__(self, nodes, list_id):
-        self.nodes = nodes
-        self.hexes = {node_id for node_id in nodes if kind_of(node_id) == HEX and node_id != list_id}
-        self.deleted = self.find_deleted()
-        self.ignored, self.parent = {}, {}
-        self.place_hexes()
-        self.limit_levels()
-        items = [node_id for node_id in nodes if node_id in self.hexes or kind_of(node_id) in (LINK, SHARED_LIST)]
-        for node_id in items:
-            if node_id not in self.hexes:
-                self.parent[node_id] = self.named(node_id)
-        self.shown = set()
-        for node_id in items:
-            if node_id not in self.deleted:
-                while node_id and node_id not in self.shown:
-                    self.shown.add(node_id)
-                    node_id = self.parent[node_id]
-        self.contents = {}
-        for node_id in self.shown:
-            self.contents.setdefault(self.parent[node_id], []).append(node_id)
-        for inside in self.contents.values():
-            inside.sort(key=self.order)
-
-    def order(self, node_id):
-        place = self.nodes[node_id].place
-        return place[2] if place else b"", node_id
-
-    def named(self, node_id):
-        """The hex that the place of a node names, or the root."""
-        place = self.nodes[node_id].place
-        return place[1] if place and place[1] in self.hexes else ROOT
-
-    def find_deleted(self):
-        known = {}
-        for start in self.nodes:
-            path, at = [], start
-            while at not in known:
-                node = self.nodes[at]
-                if not node.covered or not node.gone[1] or node.gone[1] not in self.hexes:
-                    known[at] = node.covered
-                    break
-                known[at] = True  # if this is found again on the path, the marks are in a cycle
-                path.append(at)
-                at = node.gone[1]
-            for node_id in path:
-                known[node_id] = known[at]
-        return {node_id for node_id, is_deleted in known.items() if is_deleted}
-
-    def cycles(self):
-        """The cycles of the parents that places name, and the hexes that do not lead to the root."""
-        done, cycles, lost = {}, [], set()
-        for start in self.hexes:
-            path, at = [], start
-            while at and at not in done:
-                done[at] = start
-                path.append(at)
-                at = self.named(at)
-            if at and done[at] == start:
-                cycles.append(path[path.index(at):])
-            if at and (done[at] == start or at in lost):
-                lost.update(path)
-        return cycles, lost
-
-    def place_hexes(self):
-        cycles, lost = self.cycles()
-        self.parent = {node_id: self.named(node_id) for node_id in self.hexes}
-        for cycle in cycles:
-            loser = max(cycle, key=lambda node_id: (self.nodes[node_id].place[0], node_id))
-            was = self.nodes[loser].place[3]
-            self.parent[loser] = self.ignored[loser] = was if was in self.hexes and was not in lost else ROOT
-
-    def limit_levels(self):
-        inside = {}
-        for node_id in self.hexes:
-            inside.setdefault(self.parent[node_id], []).append(node_id)
-        level = [(node_id, ROOT) for node_id in inside.get(ROOT, [])]
-        for _ in range(LEVELS - 1):
-            level = [(child, node_id) for node_id, _ in level for child in inside.get(node_id, [])]
-        while level:  # the hexes of level 8 and those that would be below, with their parents on level 7
-            for node_id, parent in level:
-                self.parent[node_id] = parent
-            level = [(child, parent) for node_id, parent in level for child in inside.get(node_id, [])]
-
-    def below(self, node_id):
-        """The shown nodes inside a hex, at all levels."""
-        for child in self.contents.get(node_id, []):
-            yield child
-            yield from self.below(child)
+def uuid_text(data):
+    return printed(uuid.UUID(bytes=data))
 
 
 # ---- A replica --------------------------------------------------------------------------------------------------------------------
@@ -392,42 +56,47 @@ class Row:
     node: Node
     number: int
     origin: int = None  # the replica number from which the node was received unaltered
+    confirmed: bool = False  # a machine of the owner of the list has sent or acknowledged it
 
 
 class Replica:
     """My Hexlist with its numbered rows and the cursors of other machines, in one file that is replaced as a whole."""
+    levels, newest_first = LEVELS, True
 
-    def __init__(self, path):
+    def __init__(self, path, list_id=None):
         self.path, self.tree_cache = path, None
         if path.exists():
             self.load(json.loads(path.read_text()))
         else:
-            self.id, self.replica, self.number, self.clock, self.drawn, self.repaired = new_id(HEX), secrets.randbits(64), 0, 0, 0, 0
+            self.id, self.replicas, self.number, self.clock, self.drawn, self.repaired = list_id or new_id(HEX), [], 0, 0, 0, 0
             self.rows, self.cursors = {}, {}
+            self.draw_replica()
             self.save()
 
+    @property
+    def replica(self):
+        """The replica number in use."""
+        return self.replicas[-1]
+
     def load(self, saved):
-        self.id, self.replica = bytes.fromhex(saved["list"]), int(saved["replica"], 16)
+        self.id, self.replicas = bytes.fromhex(saved["list"]), [int(replica, 16) for replica in saved["replicas"]]
         self.number, self.clock, self.drawn, self.repaired = (saved[name] for name in ("number", "clock", "drawn", "repaired"))
         self.rows = {}
-        for number, origin, members in saved["rows"]:
+        for number, origin, confirmed, members in saved["rows"]:
             node = node_of(members, self.id)
-            self.rows[node.id] = Row(node, number, int(origin, 16) if origin else None)
+            self.rows[node.id] = Row(node, number, int(origin, 16) if origin else None, confirmed)
         self.cursors = {key: (int(replica, 16), after) for key, (replica, after) in saved["cursors"].items()}
         self.tree_cache = None
 
-    def save(self):
-        rows = [[row.number, f"{row.origin:016x}" if row.origin is not None else "", members_of(row.node, self.id, full_version)]
-                for row in self.rows.values()]
+    def saved(self):
+        rows = [[row.number, f"{row.origin:016x}" if row.origin is not None else "", row.confirmed,
+                 members_of(row.node, self.id, full_version)] for row in self.rows.values()]
         cursors = {key: [f"{replica:016x}", after] for key, (replica, after) in self.cursors.items()}
-        saved = {"list": self.id.hex(), "replica": f"{self.replica:016x}", "number": self.number, "clock": self.clock, "drawn": self.drawn,
-                 "repaired": self.repaired, "cursors": cursors, "rows": rows}
-        new = self.path.with_suffix(".new")
-        with open(new, "w") as out:
-            json.dump(saved, out)
-            out.flush()
-            os.fsync(out.fileno())
-        new.rename(self.path)
+        return {"list": self.id.hex(), "replicas": [f"{replica:016x}" for replica in self.replicas], "number": self.number,
+                "clock": self.clock, "drawn": self.drawn, "repaired": self.repaired, "cursors": cursors, "rows": rows}
+
+    def save(self):
+        write_json(self.path, self.saved())
         self.tree_cache = None
 
     def nodes(self):
@@ -435,7 +104,7 @@ class Replica:
 
     def tree(self):
         if not self.tree_cache:
-            self.tree_cache = Tree(self.nodes(), self.id)
+            self.tree_cache = Tree(self.nodes(), self.id, self.levels)
         return self.tree_cache
 
     def digest(self):
@@ -444,9 +113,9 @@ class Replica:
             digest ^= hash_of(row.node, self.id)
         return f"{digest:016x}"
 
-    def put(self, node, origin=None):
+    def put(self, node, origin=None, confirmed=False):
         self.number += 1
-        self.rows[node.id] = Row(node, self.number, origin)
+        self.rows[node.id] = Row(node, self.number, origin, confirmed)
 
     def tick(self):
         self.clock = max(clock_now() << 16, self.clock + 1)
@@ -456,16 +125,17 @@ class Replica:
         self.clock = max([self.clock, *node.times()])
 
     def draw_replica(self):
-        self.replica = secrets.randbits(64)
+        self.replicas.append(secrets.randbits(64))
 
     # -- local changes
 
-    def find(self, name):
+    def find(self, name, or_root=False):
         tree = self.tree()
         for node_id in tree.nodes:
             if base64url(node_id) == name:
                 return node_id
-        found = [node_id for node_id in tree.shown if name in ((tree.nodes[node_id].title or [None, None])[1], tree.nodes[node_id].url)]
+        named = {*tree.shown, *({self.id} & {*tree.nodes} if or_root else ())}
+        found = [node_id for node_id in named if name in ((tree.nodes[node_id].title or [None, None])[1], tree.nodes[node_id].url)]
         if len(found) != 1:
             raise Refused(f"{len(found)} nodes are {name!r}")
         return found[0]
@@ -477,17 +147,18 @@ class Replica:
         return node_id
 
     def key(self, parent, before=None):
-        """An order key for the end of a hex, or the beginning of the root, or before a node."""
+        """An order key for the end of a hex, or the beginning of My Hexlist, or before a node."""
+        at_first = self.newest_first and parent == ROOT
         tree, now = self.tree(), clock_now()
         keys = [tree.order(node_id)[0] for node_id in tree.contents.get(parent, [])]
         if before is None:
-            before_at = 0 if parent == ROOT else len(keys)
+            before_at = 0 if at_first else len(keys)
         else:
             before_at = tree.contents[parent].index(before)
         low = keys[before_at - 1] if before_at else b""
         high = keys[before_at] if before_at < len(keys) else None
         tail = secrets.token_bytes(1) + bytes([1 + secrets.randbelow(255)])
-        wanted = ((1 << 48) - 1 - now if parent == ROOT else now).to_bytes(6, "big") + tail
+        wanted = ((1 << 48) - 1 - now if at_first else now).to_bytes(6, "big") + tail
         if low < wanted and (high is None or wanted < high):
             return wanted
         key = self.between(low, high) + tail
@@ -529,7 +200,7 @@ class Replica:
         return node.id
 
     def set(self, arguments):
-        node_id = self.find(arguments.node)
+        node_id = self.find(arguments.node, or_root=True)
         self.unshadow(node_id)
         node, at = self.rows[node_id].node, self.tick()
         if arguments.title is not None:
@@ -543,7 +214,7 @@ class Replica:
     def make_room(node, name, at):
         """Before a 65th register, those older than the oldest empty one are written again, so that the empty one is dropped."""
         counted = {other: value for other, value in node.registers.items() if other not in PRIVATE}
-        if name in PRIVATE or name in counted or len(counted) < REGISTERS:
+        if name in PRIVATE or name in counted or len(counted) < most_registers(node.id):
             return node
         empty = [(value[0], other) for other, value in counted.items() if not value[1]]
         if not empty:
@@ -572,8 +243,11 @@ class Replica:
         self.put(replace(self.rows[node_id].node, place=(self.tick(), parent or self.id, key, was or self.id)))
 
     def delete(self, arguments):
-        node_id, tree = self.find(arguments.node), self.tree()
-        marks = [(child, tree.parent[child]) for child in tree.below(node_id)] + [(node_id, b"")]
+        return self.delete_node(self.find(arguments.node))
+
+    def delete_node(self, node_id):
+        tree = self.tree()
+        marks = [(node_id, b"")] + [(child, tree.parent[child]) for child in tree.below(node_id)]  # hexes before the marks with them
         for marked, hex_id in marks:
             if marked in tree.deleted:  # and shown: it is restored first, because its mark would not change
                 self.unshadow(marked)
@@ -585,30 +259,22 @@ class Replica:
                 self.put(after)
         return node_id
 
-    def edit(self, arguments):
-        try:
-            node_id = getattr(self, arguments.command)(arguments)
-        except Refused:
-            self.load(json.loads(self.path.read_text()))
-            raise
-        self.save()
-        return node_id
-
     # -- pages
 
-    def page(self, replica, after, requester):
-        """The page after a number, as JSON."""
+    def page(self, replica, after, requester, is_person):
+        """The page after a number, as JSON, for an own machine or another person."""
         if replica != self.replica:
             after = 0
         elif after > self.number:
-            self.refuse_old_copy()
+            if not is_person:
+                self.refuse_old_copy()
             after = 0
         by, rows, size, through, last = {}, [], 0, self.number, True
         numbered = sorted((row for row in self.rows.values() if row.number > after), key=lambda row: row.number)
         for index, row in enumerate(numbered):
-            if row.origin == requester:
+            if row.origin == requester or self.is_unconfirmed(row):
                 continue
-            members = dump(page_row(row.node, self.id, by))
+            members = dump(page_row(row.node.public() if is_person else row.node, self.id, by))
             if rows and (len(rows) == PAGE_ROWS or size + len(members.encode()) + 40 * len(by) > PAGE_BYTES - KIB):
                 through, last = numbered[index - 1].number, False
                 break
@@ -627,21 +293,29 @@ class Replica:
         self.draw_replica()
         self.save()
 
-    def take(self, page, key):
-        """Merges a page and moves the cursor of the machine, in one transaction."""
+    def is_unconfirmed(self, row):
+        return False
+
+    def take(self, page, key, confirms=False):
+        """Merges a page and moves the cursor of the machine, in one transaction. A machine of the owner confirms the rows that it sends."""
         changed = 0
         for node in page.nodes:
             known = self.rows.get(node.id)
             merged = merge(known.node, node) if known else node
+            if known and self.is_unconfirmed(known):
+                self.reject(known.node, node)
+                merged = node
             self.witness(node)
             if not known or merged != known.node:
                 self.put(merged, page.replica if merged == node else None)
                 changed += 1
+            if confirms and merged.public() == node.public():
+                self.rows[node.id].confirmed = True
         self.cursors[key] = page.replica, page.through
         self.save()
         return changed
 
-    # -- joining
+    # -- joining another collection
 
     def remains(self, other):
         """Whether this collection and not the other one remains: the older one. Ids begin with their time."""
@@ -717,7 +391,7 @@ class Replica:
     # -- printing
 
     def hexjm(self, node_id):
-        tree, node = self.tree(), self.rows[node_id].node
+        tree, node = self.tree(), self.rows[node_id or self.id].node
         inside = tree.contents.get(node_id, [])
         children = [self.hexjm(child) for child in inside if child in tree.hexes]
         return {**self.described(node, "hexDescription"), "hexColor": node.value("color"),
@@ -738,55 +412,416 @@ class Replica:
     def shown(self):
         tree = self.tree()
         top = tree.contents.get(ROOT, [])
-        return {"list": printed(uuid.UUID(bytes=self.id)), "nodes": len(self.rows), "digest": self.digest(),
+        return {"list": uuid_text(self.id), "nodes": len(self.rows), "digest": self.digest(),
                 "tree": [self.hexjm(node_id) for node_id in top if node_id in tree.hexes],
                 "links": [self.link(node_id) for node_id in top if kind_of(node_id) == LINK],
                 "unknown": [canonical(node, self.id) for node_id, node in sorted(tree.nodes.items()) if kind_of(node_id) > 3]}
 
 
-def referring(node, same):
-    """The node with its references to replaced hexes changed to the remaining ones."""
-    if node.place:
-        at, parent, key, was = node.place
-        node = replace(node, place=(at, same.get(parent, parent), key, same.get(was, was)))
-    return replace(node, gone=(node.gone[0], same.get(node.gone[1], node.gone[1]))) if node.gone else node
+def write_json(path, value):
+    new = path.with_suffix(".new")
+    with open(new, "w") as out:
+        json.dump(value, out)
+        out.flush()
+        os.fsync(out.fileno())
+    new.rename(path)
+
+
+# ---- Shared lists -----------------------------------------------------------------------------------------------------------------
+
+class SharedReplica(Replica):
+    """A shared list. While `checking`, after the access of this machine became `read`, its rows that are not confirmed are sent to nobody,
+    and replaced by those of the owner. `rejected` keeps those of them that have values which the owner does not have."""
+    levels, newest_first = SHARED_LEVELS, False
+
+    def __init__(self, path, list_id=None):
+        self.epoch, self.checking, self.is_complete, self.rejected = "", False, False, {}
+        super().__init__(path, list_id)
+
+    def load(self, saved):
+        super().load(saved)
+        self.epoch, self.checking, self.is_complete = saved["epoch"], saved["checking"], saved["complete"]
+        nodes = [node_of(members, self.id) for members in saved["rejected"]]
+        self.rejected = {node.id: node for node in nodes}
+
+    def saved(self):
+        rejected = [members_of(node, self.id, full_version) for node in self.rejected.values()]
+        return {**super().saved(), "epoch": self.epoch, "checking": self.checking, "complete": self.is_complete, "rejected": rejected}
+
+    @property
+    def title(self):
+        return self.rows[self.id].node.title[1] if self.rows else ""
+
+    def is_unconfirmed(self, row):
+        return self.checking and not row.confirmed
+
+    def acknowledge(self, number):
+        """A machine of the owner has all rows up to a number. Unconfirmed ones were not sent."""
+        for row in self.rows.values():
+            row.confirmed = row.confirmed or row.number <= number and not self.checking
+
+    def follow(self, access, epoch):
+        """Begins a check with a new epoch, and ends it when the access is not `read` any more."""
+        if self.checking and access != "read":
+            self.checking = False
+            self.save()
+        if self.epoch != epoch:
+            self.epoch = epoch
+            self.checking = access == "read" and not all(row.confirmed for row in self.rows.values())
+            if self.checking:
+                self.draw_replica()
+                self.cursors = {}
+            self.save()
+
+    def reject(self, node, other=None):
+        """Keeps a node if this machine wrote a value that the owner's node does not have."""
+        values = other.values() if other else {}
+        if any(value[0][1] in self.replicas and value != values.get(name) for name, value in node.values().items()):
+            self.rejected[node.id] = node
+
+    def end_check(self):
+        """The owner has sent all rows."""
+        for row in list(filter(self.is_unconfirmed, self.rows.values())):
+            self.reject(row.node)
+            del self.rows[row.node.id]
+        self.checking = False
+
+    def copies(self):
+        """The ids, values and parents of copies of rejected nodes and the hexes around them. The first copy is the hex of the others."""
+        nodes = {**self.nodes(), **self.rejected}
+        tree, numbers = Tree(nodes, self.id, self.levels), {}
+        for node_id in self.rejected.keys() & tree.shown:
+            path = list(tree.path(node_id))
+            numbers.update({at: len(path) - level for level, at in enumerate(path)})
+        if numbers or self.id in self.rejected:
+            yield self.copy_id(self.id), replace(nodes[self.id], title=((0, 0), f"{self.title} (not accepted)")), None
+        for node_id in sorted(numbers, key=numbers.get):
+            yield self.copy_id(node_id), nodes[node_id], self.copy_id(tree.parent[node_id] or self.id)
+
+    def copy_id(self, node_id):
+        digest = hashlib.sha256(node_id + self.id + self.epoch.encode()).digest()
+        return node_id[:7] + digest[:1] + bytes([digest[1] & 0x3F | 0x80]) + digest[2:9]
+
+    def check_member_page(self, page, key):
+        """Refuses or changes a page of a member of this list."""
+        others = [replica for other, (replica, _) in self.cursors.items() if other != key]
+        if page.replica in [*self.replicas, *others]:
+            raise Refused("another machine has this replica number")
+        known = {*self.rows, *(node.id for node in page.nodes)}
+        for index, node in enumerate(page.nodes):
+            before = self.rows[node.id].node if node.id in self.rows else None
+            if kind_of(node.id) == LINK and before and before.versions():
+                node = replace(node, url=before.url, service=before.service)
+            if node.gone and node.gone[1] and node.gone[1] not in known:
+                node = replace(node, gone=None)
+            page.nodes[index] = node
 
 
 @dataclass
-class Page:
+class Entry:
+    """The entry of a shared list, which is one or more nodes of kind 3 in the collection. `id` is that of the shown one."""
+    id: bytes
     list: bytes
-    replica: int
-    after: int
-    through: int
-    last: bool
-    nodes: list
-    left_out: int
+    is_owned: bool
+    is_deleted: bool
+    registers: dict
+
+    def value(self, name):
+        return self.registers[name][1] if name in self.registers else ""
+
+    def concerns(self, person):
+        """Whether the list is or was shared with a person, or by this machine of a person."""
+        return f"{'with' if self.is_owned else 'from'}/{person}" in self.registers
+
+    def granted(self, member):
+        """The access of a member of an owned list, and the time at which it was set."""
+        (time, _), access = self.registers[f"with/{member}"]
+        return ("none", time + 1) if self.is_deleted and access != "none" else (access, time)
+
+    @property
+    def access(self):
+        """The access of this machine, and its time."""
+        access, _, time = ("write 0" if self.is_owned else self.value("access")).partition(" ")
+        return "none" if self.is_deleted else access, int(time or 0)
+
+    def serves(self, person):
+        if self.is_owned:
+            return self.concerns(person) and self.granted(person)[0] in ("read", "write")
+        return not self.is_deleted and self.value(f"from/{person}") == "1"
+
+    def requests(self, person):
+        if self.is_owned:
+            return self.concerns(person) and self.granted(person)[0] == "write"
+        return self.serves(person) and self.access[0] in ("read", "write")
 
 
-def page_of(data):
-    page = read_json(data)
-    try:
-        if not isinstance(page, dict) or not isinstance(page.get("by"), list) or not isinstance(page.get("rows"), list):
-            raise Malformed("page")
-        list_id, replica, by = foreign.uuid_of(page.get("list")), hex64(page.get("replica")), page["by"]
-        if not list_id or not isinstance(page.get("last"), bool) or not is_integer(page.get("after"), 2 ** 63 - 1) \
-                or not is_integer(page.get("through"), 2 ** 63 - 1) or page["through"] < page["after"] \
-                or len(page["rows"]) > PAGE_ROWS:
-            raise Malformed("page")
-    except Malformed as error:
-        raise Refused(str(error)) from None
-    nodes, left_out = [], 0
-    for row in page["rows"]:
+class Store:
+    """The collection, the shared lists and the offers of other persons."""
+
+    def __init__(self, folder):
+        self.folder, self.collection, self.shared = folder, Replica(folder / "list.json"), {}
+        (folder / "shared").mkdir(exist_ok=True)
+        for path in (folder / "shared").glob("*.json"):
+            replica = SharedReplica(path)
+            self.shared[replica.id] = replica
+        self.offers = read_file(folder / "offers.json", {})  # by list, then by the UUID of the machine
+
+    def new_replica(self, list_id):
+        self.shared[list_id] = SharedReplica(self.folder / "shared" / f"{uuid_text(list_id)}.json", list_id)
+        return self.shared[list_id]
+
+    def lists(self):
+        return {self.collection.id: self.collection, **self.shared}
+
+    def entries(self):
+        """The entries of shared lists by list."""
+        tree, found = self.collection.tree(), {}
+        for node in tree.nodes.values():
+            if kind_of(node.id) == SHARED_LIST and node.title:
+                with contextlib.suppress(Malformed):
+                    found.setdefault(list_of(node.title[1]), []).append(node)
+        entries = {}
+        for list_id, nodes in found.items():
+            owned = [node for node in nodes if not any(name.startswith("from/") for name in node.registers)]
+            shown = sorted((node for node in owned or nodes if node.id in tree.shown), key=lambda node: node.id)
+            registers = {}
+            for node in shown or owned or nodes:
+                registers.update({name: greater(registers.get(name), value) for name, value in node.registers.items()})
+            entries[list_id] = Entry((shown or owned or nodes)[0].id, list_id, bool(owned), not shown, registers)
+        return entries
+
+    def exchanged(self, person):
+        """The shared lists with this person, of which this machine has a replica."""
+        return [entry for entry in self.entries().values() if entry.list in self.shared and entry.concerns(person)]
+
+    # -- the collection's entries
+
+    def write_entry(self, entry, values):
+        """Writes registers of an entry, which restores a deleted one."""
+        collection, registers = self.collection, {name: (self.collection.tick(), value) for name, value in values.items()}
+        node = collection.rows[entry.id].node
+        for name, value in registers.items():
+            node = node.with_register(name, value)
+        collection.put(node)
+        collection.save()
+
+    def new_entry(self, list_id, key):
+        collection, at = self.collection, self.collection.tick()
+        node = Node(new_id(SHARED_LIST), place=(at, collection.id, key, collection.id), title=(at, uuid_text(list_id)))
+        collection.put(node)
+        return Entry(node.id, list_id, True, False, {})
+
+    def set_access(self, entry, access, time, joins=False):
+        """Notes the access that the owner grants to this user."""
+        values = {"access": f"{access} {time}"}
+        if access == "read" and (joins or entry.access[0] != "read"):
+            values["epoch"] = str(time)
+        self.write_entry(entry, values)
+        event("access", list=uuid_text(entry.list), access=access)
+
+    def follow(self):
+        """Brings the replicas of shared lists up to their entries, and copies rejected nodes into the collection."""
+        for entry in self.entries().values():
+            replica = self.shared.get(entry.list) or self.new_replica(entry.list)  # another own machine has joined or shared it
+            if not entry.is_owned and not entry.is_deleted:
+                replica.follow(entry.access[0], entry.value("epoch"))
+                if replica.rejected and not replica.checking:
+                    self.copy_rejected(replica)
+
+    def copy_rejected(self, replica):
+        collection, copies = self.collection, list(replica.copies())
+        for copy, node, parent in copies:
+            at = collection.tick()
+            place = at, parent or collection.id, node.place[2] if parent else collection.key(ROOT), parent or collection.id
+            registers = {name: (at, value) for name, (_, value) in node.registers.items()}
+            collection.put(Node(copy, node.url, node.service, place, (at, node.title[1] if node.title else ""), registers))
+        collection.save()
+        event("notAccepted", list=uuid_text(replica.id), nodes=len(replica.rejected))
+        replica.rejected = {}
+        replica.save()
+
+    def learn(self, person, lists):
+        """Notes offers and the access of this user in an overview of another person."""
+        entries = self.entries()
+        for served in lists:
+            entry, name = entries.get(served.list), uuid_text(served.list)
+            if served.role == "joined" and entry and entry.is_owned and entry.concerns(person) and served.access == "none":
+                event("left", list=name, peer=person)
+            if served.role != "shared" or not served.access_at or entry and entry.is_owned:
+                continue
+            if entry and not entry.is_deleted and entry.value(f"from/{person}") == "1":
+                if served.access_at > entry.access[1]:
+                    self.set_access(entry, served.access, served.access_at)
+                continue
+            offers = self.offers.setdefault(name, {})
+            if served.access == "none":
+                offers.pop(person, None)
+            elif person in offers or sum(person in others for others in self.offers.values()) < 20:
+                offers[person] = {"title": served.title, "access": served.access, "at": served.access_at}
+                event("offered", list=name, title=served.title, access=served.access)
+        write_json(self.folder / "offers.json", self.offers)
+
+    # -- commands
+
+    def edit(self, arguments):
+        """Carries out a command. Returns the id of the node that was changed, or of the list."""
         try:
-            nodes.append(node_of(row, list_id.bytes, by))
-        except Malformed as error:
-            left_out += 1
-            event("leftOut", error=str(error))
-    limit = clock_now() + YEARS << 16
-    for node in nodes:
-        if max(node.times()) > limit:
-            raise Refused("a version is more than 100 years ahead")
-    return Page(list_id.bytes, replica, page["after"], page["through"], page["last"], nodes, left_out)
+            if arguments.command in ("share", "join", "leave"):
+                return getattr(self, arguments.command)(arguments)
+            replica = self.writable(arguments.list)
+            node_id = getattr(replica, arguments.command)(arguments)
+            replica.save()
+            return node_id
+        except Refused:
+            self.__init__(self.folder)
+            raise
+
+    def writable(self, name):
+        if not name:
+            return self.collection
+        entry = self.entry_named(name)
+        if entry.access[0] != "write":
+            raise Refused("this machine can only read the list")
+        return self.shared[entry.list]
+
+    def entry_named(self, name):
+        found = [entry for entry in self.entries().values() if entry.list in self.shared and not entry.is_deleted
+                 and name in (self.shared[entry.list].title, uuid_text(entry.list))]
+        if len(found) != 1:
+            raise Refused(f"{len(found)} shared lists are {name!r}")
+        return found[0]
+
+    def share(self, arguments):
+        try:
+            entry = self.entry_named(arguments.node)
+        except Refused:
+            entry = self.begin_sharing(self.collection.hex(arguments.node))
+        if not entry.is_owned:
+            raise Refused("another person owns the list")
+        self.write_entry(entry, {f"with/{member}": arguments.access for member in arguments.members})
+        return entry.list
+
+    def begin_sharing(self, hex_id):
+        """Copies a hex and everything inside into a new list, and deletes it in the collection."""
+        collection, tree, replica = self.collection, self.collection.tree(), self.new_replica(new_id(HEX))
+        copies = {hex_id: replica.id, **{node_id: new_id(kind_of(node_id)) for node_id in tree.below(hex_id)}}
+        for node_id, copy in copies.items():
+            node, at = collection.rows[node_id].node, replica.tick()
+            parent = copies.get(tree.parent[node_id])
+            place = (at, parent, node.place[2], parent) if parent else None
+            registers = {name: (at, value) for name, (_, value) in node.registers.items()}
+            replica.put(Node(copy, node.url, node.service, place, (at, node.title[1] if node.title else ""), registers))
+        replica.save()
+        entry = self.new_entry(replica.id, collection.key(ROOT) if tree.parent[hex_id] else collection.rows[hex_id].node.place[2])
+        self.write_entry(entry, {"copied": uuid_text(hex_id)})
+        collection.delete_node(hex_id)
+        return entry
+
+    def join(self, arguments):
+        """Joins an offered list, or confirms that it comes from another machine of its owner."""
+        found = [(list_of(name), person, offer) for name, offers in self.offers.items() for person, offer in offers.items()
+                 if arguments.node in (name, offer["title"])]
+        if len(found) != 1:
+            raise Refused(f"{len(found)} offers are {arguments.node!r}")
+        list_id, person, offer = found[0]
+        if list_id not in self.shared:
+            replica = self.new_replica(list_id)
+            replica.put(Node(list_id, title=((1, replica.replica), offer["title"])))
+            replica.save()
+        entry = self.entries().get(list_id) or self.new_entry(list_id, self.collection.key(ROOT))
+        self.write_entry(entry, {f"from/{person}": "1"})
+        entry = self.entries()[list_id]
+        if offer["at"] > entry.access[1]:
+            self.set_access(entry, offer["access"], offer["at"], joins=True)
+        del self.offers[uuid_text(list_id)]
+        write_json(self.folder / "offers.json", self.offers)
+        self.follow()
+        return list_id
+
+    def leave(self, arguments):
+        """Deletes a list of this user. If it is an owned one, sharing ends for all members."""
+        entry = self.entry_named(arguments.node)
+        self.write_entry(entry, {name: "none" for name in entry.registers if name.startswith("with/")})
+        self.collection.delete_node(entry.id)
+        self.collection.save()
+        return entry.list
+
+    # -- the overview
+
+    def overview(self, person, is_own):
+        """The answer to `/lists` for a machine of another person, or an own one."""
+        lists = [self.described(self.collection, "own", "write")] if is_own else []
+        for entry in self.entries().values():
+            replica, role = self.shared.get(entry.list), "shared" if entry.is_owned else "joined"
+            if not replica or not replica.rows:
+                continue
+            if is_own:
+                if not entry.is_deleted and (entry.is_owned or replica.is_complete and not replica.checking):
+                    lists.append(self.described(replica, role, entry.access[0], epoch=replica.epoch))
+            elif entry.concerns(person) and entry.is_owned:
+                access, time = entry.granted(person)
+                lists.append(self.described(replica, role, access, accessAt=time))
+            elif entry.value(f"from/{person}") == "1":
+                access = entry.access[0]
+                lists.append(self.described(replica, role, "read" if access == "none" and not entry.is_deleted else access))
+        return dump({"now": clock_now(), "machine": "own" if is_own else "peer", "lists": lists})
+
+    def described(self, replica, role, access, **more):
+        tree, is_shared = replica.tree(), access != "none"
+        return {"list": uuid_text(replica.id), "role": role, "access": access, "hexes": len(tree.shown & tree.hexes),
+                "title": "" if role == "own" else replica.title.encode()[:256].decode(errors="ignore"),
+                "links": sum(kind_of(node_id) == LINK for node_id in tree.shown), "replica": f"{replica.replica:016x}",
+                "seq": replica.number if is_shared else 0, "digest": replica.digest() if is_shared else "0" * 16, **more}
+
+    def shown(self):
+        shared = []
+        for entry in self.entries().values():
+            if entry.list in self.shared and self.shared[entry.list].rows and not entry.is_deleted:
+                replica = self.shared[entry.list]
+                shared.append({**replica.shown(), "title": replica.title, "access": entry.access[0], "tree": [replica.hexjm(ROOT)]})
+        return {**self.collection.shown(), "shared": shared}
+
+
+def read_file(path, default):
+    return json.loads(path.read_text()) if path.exists() else default
+
+
+@dataclass
+class Served:
+    """A list in an overview of the other side."""
+    list: bytes
+    role: str
+    access: str
+    access_at: int
+    epoch: str
+    title: str
+    replica: int
+    number: int
+    digest: str
+
+
+def overview_of(data):
+    """The machine, the clock and the lists of an overview. Entries of another form are left out."""
+    answer = read_json(data)
+    if not isinstance(answer, dict) or not is_integer(answer.get("now"), 2 ** 63 - 1) or not isinstance(answer.get("lists"), list):
+        raise Refused("invalid overview")
+    lists = []
+    for entry in answer["lists"]:
+        with contextlib.suppress(Malformed):
+            lists.append(served_of(entry))
+    return answer.get("machine"), answer["now"], lists
+
+
+def served_of(entry):
+    if not isinstance(entry, dict):
+        raise Malformed("entry")
+    access_at, epoch, title = entry.get("accessAt", 0), entry.get("epoch", ""), entry.get("title", "")
+    if entry.get("role") not in ("own", "shared", "joined") or entry.get("access") not in ("read", "write", "none") \
+            or not is_integer(entry.get("seq"), 2 ** 63 - 1) or not is_integer(access_at, 2 ** 64 - 1) \
+            or not isinstance(epoch, str) or not isinstance(title, str):
+        raise Malformed("entry")
+    return Served(list_of(entry.get("list")), entry["role"], entry["access"], access_at, epoch, title, hex64(entry.get("replica")),
+                  entry["seq"], f"{hex64(entry.get('digest')):016x}")
 
 
 # ---- Connections for files --------------------------------------------------------------------------------------------------------
@@ -895,22 +930,29 @@ class ListServer:
         return "connection" not in fields
 
     def respond(self, target):
-        machine, replica = self.machine, self.machine.replica
-        is_own = self.session.trusted() and self.session.key in machine.own
+        machine, store, person = self.machine, self.machine.store, printed(self.session.uuid)
+        is_own = machine.is_own(self.session)
         number = r"([0-9a-fA-F]{16})"
         found = re.fullmatch(rf"/lists/([0-9a-fA-F-]{{36}})\?(?:replica={number}&after=([0-9]{{1,18}})&)?as={number}", target)
-        if target == "/lists":
-            return "200 OK", machine.overview(is_own).encode(), None
-        list_id = foreign.uuid_of(found[1]) if found else None
-        if not list_id or not is_own:
+        if not self.session.trusted():
             return "404 Not Found", b"", None
-        if list_id.bytes != replica.id:
-            return ("503 Service Unavailable" if list_id.bytes == machine.joining else "404 Not Found"), b"", None
+        if target == "/lists":
+            event("overview", peer=person)
+            if self.session not in machine.informed:
+                machine.informed.add(self.session)
+                machine.news.set()
+            return "200 OK", store.overview(person, is_own).encode(), None
+        list_id = foreign.uuid_of(found[1]) if found else None
+        replica = machine.served(self.session, list_id.bytes) if list_id else None
+        if not replica:
+            is_joining = is_own and list_id and list_id.bytes == machine.joining
+            return ("503 Service Unavailable" if is_joining else "404 Not Found"), b"", None
         try:
-            page, answered = replica.page(int(found[2], 16) if found[2] else None, int(found[3] or 0), int(found[4], 16))
+            after = int(found[2], 16) if found[2] else None, int(found[3] or 0)
+            page, answered = replica.page(*after, int(found[4], 16), not is_own)
         except Refused:
             return "503 Service Unavailable", b"", None
-        return "200 OK", page.encode(), answered
+        return "200 OK", page.encode(), (replica, *answered)
 
 
 # ---- The machine ------------------------------------------------------------------------------------------------------------------
@@ -920,10 +962,11 @@ class Machine(foreign.Peer):
 
     def __init__(self, arguments, folder, identity):
         super().__init__(arguments, folder, identity)
-        self.replica, self.own = Replica(folder / "list.json"), own_machines(folder)
+        self.store, self.own = Store(folder), read_file(folder / "own.json", [])
         self.news, self.finished, self.joining, self.received = asyncio.Event(), False, None, {}
         self.wires, self.left = set(), {"cut_in": arguments.cut_in, "cut_out": arguments.cut_out}
         self.dials, self.no_dial_until, self.exchanging = [], 0, None
+        self.informed = set()  # the sessions whose other side has requested the overview since the last change
         self.progress, self.gave_up = foreign.now(), False
 
     def carried(self, direction, count):
@@ -939,25 +982,58 @@ class Machine(foreign.Peer):
                     wire.transport.abort()
                 raise Cut
 
-    def overview(self, is_own):
-        tree, replica = self.replica.tree(), self.replica
-        entry = {"list": printed(uuid.UUID(bytes=replica.id)), "role": "own", "access": "write", "title": "",
-                 "hexes": len(tree.shown & tree.hexes), "links": sum(kind_of(node_id) == LINK for node_id in tree.shown),
-                 "replica": f"{replica.replica:016x}", "seq": replica.number, "digest": replica.digest()}
-        return dump({"now": clock_now(), "machine": "own" if is_own else "peer", "lists": [entry] if is_own else []})
+    def is_own(self, session):
+        return session.trusted() and session.key in self.own
 
-    def has_received(self, session, after, through, is_complete):
+    def concerns(self, session):
+        """Whether the other side may exchange a list with this machine."""
+        return self.is_own(session) or session.trusted() and bool(self.store.exchanged(printed(session.uuid)))
+
+    def served(self, session, list_id):
+        """The replica of a list that the other side may request."""
+        store, entry = self.store, self.store.entries().get(list_id)
+        if self.is_own(session):
+            return store.lists().get(list_id)
+        return store.shared.get(list_id) if entry and entry.serves(printed(session.uuid)) else None
+
+    def requested(self, session, served):
+        """The replica of a list in an overview if its rows are requested from there."""
+        store, entry, replica = self.store, self.store.entries().get(served.list), self.store.shared.get(served.list)
+        if self.is_own(session) and served.role == "own":
+            return store.collection
+        if not entry or not replica or "none" in (entry.access[0], served.access):
+            return None
+        wanted = replica.epoch == served.epoch if self.is_own(session) else entry.requests(printed(session.uuid))
+        return replica if wanted else None
+
+    def has_all(self, session, replica):
+        return self.received.get((session.key, replica.id)) == (replica.replica, replica.number)
+
+    def has_received(self, session, replica, after, through, is_complete):
         """A requester has all rows up to `after`; if nothing was left to send, up to `through`."""
-        before = self.received.get(session.key)
-        self.received[session.key] = self.replica.replica, through if is_complete else after
-        if self.received[session.key] != before:
+        key, has = (session.key, replica.id), through if is_complete else after
+        before, self.received[key] = self.received.get(key), (replica.replica, has)
+        entry = self.store.entries().get(replica.id)
+        if entry and not entry.is_owned and not self.is_own(session):
+            replica.acknowledge(has)
+        if self.received[key] != before:
             self.news.set()
+
+    def tell(self):
+        """Something has changed."""
+        self.informed.clear()
+        for session in self.sessions:
+            if self.concerns(session):
+                session.say("ListNews")
+        self.news.set()
 
     def opened(self, session):
         super().opened(session)
-        if session.trusted() and session.key in self.own and "lists" in session.other.features:
-            session.say("ListNews")
-            self.news.set()
+        if session.trusted() and "lists" in session.other.features:
+            self.news.clear()
+            if self.concerns(session):  # others have to send ListNews first
+                session.say("ListNews")
+                self.news.set()
             if self.exchanging:
                 self.exchanging.cancel()
             self.exchanging = asyncio.create_task(self.exchange_with(session))
@@ -970,7 +1046,7 @@ class Machine(foreign.Peer):
                 self.exchanging.cancel()
 
     def list_frame(self, session, frame):
-        if frame.operation == "ListNews" and session.key in self.own:
+        if frame.operation == "ListNews" and session.trusted():
             self.pause = 1
             self.news.set()
         elif frame.operation == "FileDial" and session.trusted():
@@ -984,7 +1060,7 @@ class Machine(foreign.Peer):
     async def exchange_with(self, session):
         """Requests lists after each news, until it is cancelled."""
         self.pause, requested = 1, set()
-        while True:
+        while not self.finished:
             await self.news.wait()
             self.news.clear()
             client = ListClient(self, session)
@@ -1002,54 +1078,74 @@ class Machine(foreign.Peer):
 
     async def round(self, client, session, requested):
         """One overview and what it leads to. Returns whether another one is needed."""
-        key, replica = session.key, self.replica
-        had_all = self.received.get(key) == (replica.replica, replica.number)
-        answer = read_json(await asyncio.wait_for(client.get("/lists", MIB), 15))
-        entry = own_entry(answer)
-        if not entry:
-            event("notAdded", machine=answer.get("machine") if isinstance(answer, dict) else None)
-            return False
-        if abs(answer["now"] - clock_now()) > HALF_DAY:
+        store, key = self.store, session.key
+        had_all = [replica for replica in store.lists().values() if self.has_all(session, replica)]
+        machine, now, lists = overview_of(await asyncio.wait_for(client.get("/lists", MIB), 15))
+        if abs(now - clock_now()) > HALF_DAY:
             event("clocksDiffer")
             asyncio.get_running_loop().call_later(300, self.news.set)
             return False
-        list_id, other, number, digest = entry
-        if list_id != replica.id:
-            if replica.remains(list_id):
-                event("awaitsJoin", peer=printed(session.uuid))
+        if self.is_own(session):
+            collection = next((served.list for served in lists if machine == "own" and served.role == "own"), None)
+            if not collection:
+                event("notAdded", machine=machine)
                 return False
-            await self.join(client, session, list_id)
-            requested.add(replica.id)
-            return True
-        if replica.cursors.get(key) != (other, number) or replica.id not in requested:
-            await self.take_pages(client, session)
-            requested.add(replica.id)
-            return True
-        own_digest = replica.digest()
-        if had_all and self.received.get(key) == (replica.replica, replica.number):
-            if own_digest == digest:
-                event("inSync", digest=digest, number=replica.number)
-                if not self.arguments.stay:
-                    self.finished = True
-                    session.close("shutdown")
-            elif clock_now() - replica.repaired > 3_600_000:
-                event("differs", own=own_digest, other=digest)
-                replica.repaired = clock_now()
-                replica.draw_replica()
-                replica.cursors.pop(key, None)
-                replica.save()
-                session.say("ListNews")
+            if collection != store.collection.id:
+                if store.collection.remains(collection):
+                    event("awaitsJoin", peer=printed(session.uuid))
+                    return False
+                await self.join(client, session, collection)
+                requested.add(collection)
                 return True
-            else:
-                event("differsStill", own=own_digest, other=digest)
+        else:
+            store.learn(printed(session.uuid), lists)
+        store.follow()
+        again = False
+        for served in lists:
+            replica = self.requested(session, served)
+            if replica and (replica.cursors.get(key) != (served.replica, served.number) or replica.id not in requested):
+                await self.take_pages(client, session, replica)
+                requested.add(replica.id)
+                again = True
+        if again:
+            return True
+        compared = [served for served in lists if served.access != "none" and self.served(session, served.list)]
+        is_informed = session in self.informed or not self.concerns(session)
+        if all([self.compare(session, served, had_all) for served in compared]) and lists and is_informed and not self.arguments.stay:
+            self.finished = True
+            session.close("shutdown")
         return False
 
-    async def pages(self, client, list_id, cursor):
+    def compare(self, session, served, had_all):
+        """Compares the digests of a list once both sides have all rows of each other. Returns whether they are equal."""
+        replica, entry = self.store.lists()[served.list], self.store.entries().get(served.list)
+        reads_only = not self.is_own(session) and not entry.is_owned and entry.access[0] == "read"
+        if not reads_only and not (replica in had_all and self.has_all(session, replica)):
+            return False
+        name, own = uuid_text(replica.id), replica.digest()
+        if own == served.digest:
+            event("inSync", list=name, digest=own, number=replica.number)
+            return True
+        owns = entry and entry.is_owned and not self.is_own(session)
+        if owns or clock_now() - replica.repaired < 3_600_000:
+            event("differsStill", list=name, own=own, other=served.digest)
+            return False
+        event("differs", list=name, own=own, other=served.digest)
+        replica.repaired = clock_now()
+        replica.draw_replica()
+        replica.cursors.pop(session.key, None)
+        replica.save()
+        self.tell()
+        return False
+
+    async def pages(self, client, list_id, cursor, replica_number, is_person=False):
         """The pages of a list from a cursor on, up to the last one without rows."""
         while True:
             after = f"replica={cursor[0]:016x}&after={cursor[1]}&" if cursor else ""
-            target = f"/lists/{printed(uuid.UUID(bytes=list_id))}?{after}as={self.replica.replica:016x}"
-            page = page_of(await asyncio.wait_for(client.get(target, READ_BYTES), 300))
+            target = f"/lists/{uuid_text(list_id)}?{after}as={replica_number:016x}"
+            page = page_of(await asyncio.wait_for(client.get(target, READ_BYTES), 300), is_person)
+            for error in page.left_out:
+                event("leftOut", error=error)
             begins = page.after == 0 or cursor == (page.replica, page.after)
             if page.list != list_id or not begins or (page.nodes or page.left_out or not page.last) and page.through <= page.after:
                 raise Refused("the page does not continue the list")
@@ -1059,25 +1155,36 @@ class Machine(foreign.Peer):
             if page.last and not page.nodes and not page.left_out:
                 return
 
-    async def take_pages(self, client, session):
-        changes = 0
-        async for page in self.pages(client, self.replica.id, self.replica.cursors.get(session.key)):
-            changes += self.replica.take(page, session.key)
+    async def take_pages(self, client, session, replica):
+        changes, is_own, entry = 0, self.is_own(session), self.store.entries().get(replica.id)
+        is_owner = entry and not entry.is_owned and not is_own
+        confirms = is_owner or entry and entry.access[0] == "read"
+        async for page in self.pages(client, replica.id, replica.cursors.get(session.key), replica.replica, not is_own):
+            if not is_own and not is_owner:
+                replica.check_member_page(page, session.key)
+            changes += replica.take(page, session.key, confirms)
         if changes:
-            event("changed", nodes=changes)
-            session.say("ListNews")
+            event("changed", list=uuid_text(replica.id), nodes=changes)
+        if is_checked := confirms and replica.checking:
+            replica.end_check()
+        if entry and not replica.is_complete or is_checked:
+            replica.is_complete = True
+            replica.save()
+            self.store.follow()
+        if changes or is_checked:
+            self.tell()
 
     async def join(self, client, session, list_id):
-        self.joining, nodes, page = list_id, {}, None
-        async for page in self.pages(client, list_id, None):
+        self.joining, nodes, page, collection = list_id, {}, None, self.store.collection
+        async for page in self.pages(client, list_id, None, collection.replica):
             if page.after == 0:
                 nodes = {}
             for node in page.nodes:
                 nodes[node.id] = merge(nodes[node.id], node) if node.id in nodes else node
-        self.replica.join(list_id, nodes, session.key, page.replica, page.through)
+        collection.join(list_id, nodes, session.key, page.replica, page.through)
         self.joining, self.received = None, {}
-        event("joined", list=printed(uuid.UUID(bytes=list_id)), nodes=len(self.replica.rows))
-        session.say("ListNews")
+        event("joined", list=uuid_text(list_id), nodes=len(collection.rows))
+        self.tell()
 
     # -- commands from standard input
 
@@ -1087,14 +1194,11 @@ class Machine(foreign.Peer):
 
     def command(self, line):
         try:
-            node_id = self.replica.edit(parser().parse_args(["--state", str(self.folder), *shlex.split(line)]))
+            node_id = self.store.edit(parser().parse_args(["--state", str(self.folder), *shlex.split(line)]))
         except (Refused, SystemExit, ValueError) as error:
             return event("refused", error=str(error))
         event("edited", id=base64url(node_id))
-        for session in self.sessions:
-            if session.key in self.own:
-                session.say("ListNews")
-        return self.news.set()
+        return self.tell()
 
     async def give_up(self):
         """Ends an exchange that makes no progress, such as one with a list that stays different."""
@@ -1112,28 +1216,11 @@ class Machine(foreign.Peer):
         return 0 if self.finished or self.stopping and not self.gave_up else 1
 
 
-def own_entry(answer):
-    """The collection in an overview of an own machine: list, replica number, greatest number, digest. None if there is none."""
-    if not isinstance(answer, dict) or not is_integer(answer.get("now"), 2 ** 63 - 1) or not isinstance(answer.get("lists"), list):
-        raise Refused("invalid overview")
-    for entry in answer["lists"] if answer.get("machine") == "own" else []:
-        if isinstance(entry, dict) and entry.get("role") == "own" and foreign.uuid_of(entry.get("list")):
-            with contextlib.suppress(Malformed):
-                number = entry.get("seq")
-                if is_integer(number, 2 ** 63 - 1):
-                    return foreign.uuid_of(entry["list"]).bytes, hex64(entry.get("replica")), number, f"{hex64(entry.get('digest')):016x}"
-    return None
-
-
-def own_machines(folder):
-    path = folder / "own.json"
-    return json.loads(path.read_text()) if path.exists() else []
-
-
-def add_own(identity, folder, fingerprint):
+def trust(identity, folder, fingerprint, is_own):
     digest = bytes.fromhex(fingerprint.replace(" ", "").replace(":", ""))
     identity.trust(digest, "")
-    (folder / "own.json").write_text(json.dumps([*{*own_machines(folder), digest.hex()}]))
+    if is_own:
+        write_json(folder / "own.json", [*{*read_file(folder / "own.json", []), digest.hex()}])
 
 
 def register(argument):
@@ -1143,13 +1230,22 @@ def register(argument):
     return name, value
 
 
+def member(argument):
+    return printed(uuid.UUID(argument))
+
+
 def parser():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--state", required=True, type=Path)
     commands = parser.add_subparsers(dest="command", required=True)
-    add, setting, move, delete = (commands.add_parser(name) for name in ("add", "set", "move", "delete"))
-    for command in (setting, move, delete):
+    add, setting, move, delete, share, join, leave = \
+        (commands.add_parser(name) for name in ("add", "set", "move", "delete", "share", "join", "leave"))
+    for command in (setting, move, delete, share, join, leave):
         command.add_argument("node")
+    for command in (add, setting, move, delete):
+        command.add_argument("--list", metavar="LIST")
+    share.add_argument("--with", dest="members", action="append", required=True, type=member, metavar="UUID")
+    share.add_argument("--access", choices=("read", "write", "none"), required=True)
     for command in (add, setting):
         command.add_argument("--title")
         command.add_argument("--register", action="append", default=[], type=register, metavar="NAME=TEXT")
@@ -1161,7 +1257,8 @@ def parser():
     move.add_argument("--before", metavar="NODE")
     for name in ("id", "show"):
         commands.add_parser(name)
-    commands.add_parser("own").add_argument("fingerprint")
+    for name in ("own", "trust"):
+        commands.add_parser(name).add_argument("fingerprint")
     exchange = commands.add_parser("exchange")
     exchange.add_argument("host")
     exchange.add_argument("port", type=int)
@@ -1182,16 +1279,16 @@ def main():
     identity = foreign.Identity(arguments.state)
     if arguments.command == "exchange":
         sys.exit(asyncio.run(run(arguments, identity)))
-    replica = Replica(arguments.state / "list.json")
+    store = Store(arguments.state)
     if arguments.command == "id":
         print(json.dumps({"uuid": printed(identity.uuid), "fingerprint": identity.fingerprint.hex()}))
-    elif arguments.command == "own":
-        add_own(identity, arguments.state, arguments.fingerprint)
+    elif arguments.command in ("own", "trust"):
+        trust(identity, arguments.state, arguments.fingerprint, arguments.command == "own")
     elif arguments.command == "show":
-        print(json.dumps(replica.shown()))
+        print(json.dumps(store.shown()))
     else:
         try:
-            print(json.dumps({"id": base64url(replica.edit(arguments))}))
+            print(json.dumps({"id": base64url(store.edit(arguments))}))
         except Refused as error:
             sys.exit(str(error))
 

@@ -3,9 +3,10 @@ import HexlistModel
 import TestSupport
 import Testing
 
-/// An own machine written from Docs/Lists.md and Docs/Protocol.md (Examples/foreign-list.py), and hexlistd, on loopback.
+/// A machine written from Docs/Lists.md, Docs/Sharing.md and Docs/Protocol.md (Examples/foreign-list.py), and hexlistd, on loopback: an own
+/// machine, and that of another person.
 @Suite(
-    "An own machine written from the pages", .serialized, .timeLimit(.minutes(Patience.test)),
+    "A machine with lists written from the pages", .serialized, .timeLimit(.minutes(Patience.test)),
     .enabled(if: Checkout.hasPrograms, "needs hexlistd and hexlist: build first"),
     .enabled(if: ForeignList.missing.isEmpty, "needs \(ForeignList.missing.joined(separator: " and "))"))
 struct ForeignListTests {
@@ -82,6 +83,158 @@ struct ForeignListTests {
         }
     }
 
+    @Test("it joins a shared hex and changes it through cuts and a restart; rows of a later version reach another member unchanged")
+    func member() async throws {
+        try await LocalDaemon.with { local in
+            let foreign = ForeignList(folder: local.folder, name: "foreign")
+            try await local.running {
+                let machine = try await local.machine()
+                try await local.succeed("mine", "add", "--description", "Reading", "https://r.example/1 one", "https://r.example/2 two")
+                let uuid = try await trust(foreign, local, machine)
+                try await foreign.running(machine.port) { running in
+                    _ = try await running.event("session")
+                    try await local.succeed("mine", "share", "1", "--with", uuid, "--write")
+                    // The daemon requests the overview because it shares a hex now, not after the Hello of a person without shared hexes.
+                    #expect(try await running.events(before: "offered").count { $0.event == "overview" } <= 1)
+                }
+                try await foreign.run("join", "Reading")
+                _ = try await foreign.exchange(machine.port)
+                try await expectEqual("Reading", local, foreign)
+                try await foreign.run("add", "--list", "Reading", "--title", "Inner")
+                try await foreign.run("add", "--list", "Reading", "--in", "Inner", "--url", "https://f.example/1", "--register", "later=1")
+                try await foreign.run("add", "--list", "Reading", "--in", "Inner", "--kind", "9", "--register", "later=1")
+                try await foreign.run("delete", "--list", "Reading", "https://r.example/1")
+                try await local.succeed("mine", "edit", "1", "--add", "https://r.example/3 three")
+            }
+            // The daemon runs again, on the same store.
+            try await local.running {
+                let machine = try await local.machine()
+                let events = try await foreign.exchange(machine.port, "--cut-in", "300", "--cut-out", "300")
+                #expect(events.count { $0.event == "cut" } == 2)
+                let list = try await expectEqual("Reading", local, foreign)
+                #expect(list.tree[0].links.map(\.url) == ["https://r.example/2", "https://r.example/3"])
+                #expect(list.tree[0].children?.map(\.hexDescription) == ["Inner"])
+
+                let reader = ForeignList(folder: local.folder, name: "reader")
+                try await local.succeed("mine", "share", "1", "--with", try await trust(reader, local, machine))
+                _ = try await reader.exchange(machine.port)
+                try await reader.run("join", "Reading")
+                _ = try await reader.exchange(machine.port)
+                let copy = try #require(try await reader.shown().shared.first)
+                #expect(copy.access == "read" && copy.digest == list.digest && copy.tree == list.tree)
+                #expect(copy.unknown == list.unknown && copy.unknown.count == 1)
+                try await loseAccess(foreign, local, machine, list)
+            }
+        }
+    }
+
+    @Test("hexlistd joins a hex that it shares, and changes it through cuts and a restart; rows of a later version reach an own machine")
+    func owner() async throws {
+        try await LocalDaemon.with { local in
+            let foreign = ForeignList(folder: local.folder, name: "foreign")
+            try await foreign.run("add", "--title", "Reading", "--register", "color=#112233")
+            try await foreign.run("add", "--in", "Reading", "--url", "https://f.example/", "--copies", "2100")
+            try await local.running {
+                let machine = try await local.machine()
+                try await trust(foreign, local, machine)
+                try await foreign.run("share", "Reading", "--with", machine.uuid, "--access", "write")
+                try await foreign.running(machine.port) { running in
+                    try await Patience.until(or: "the hex is not offered") {
+                        try await local.hexlist("mine", "join", "Reading", "--yes").status == 0
+                    }
+                    _ = try await running.event("inSync")
+                }
+                try await expectEqual("Reading", local, foreign)
+                try await local.succeed("mine", "edit", "1", "--description", "Renamed", "--add", "https://d.example/1 one")
+                try await foreign.run("add", "--list", "Reading", "--kind", "9", "--title", "later", "--register", "later=1")
+                try await foreign.run("set", "--list", "Reading", "https://f.example/1", "--title", "first", "--register", "later=1")
+            }
+            // The daemon runs again, on the same store.
+            try await local.running {
+                let machine = try await local.machine()
+                let events = try await foreign.exchange(machine.port, "--cut-in", "300", "--cut-out", "300")
+                #expect(events.count { $0.event == "cut" } == 2)
+                let list = try await expectEqual("Renamed", local, foreign)
+                #expect(list.tree[0].links.count == 2_101 && list.unknown.count == 1)
+
+                let desk = ForeignList(folder: local.folder, name: "desk")
+                try await join(desk, local, machine)
+                _ = try await desk.exchange(machine.port)
+                let copy = try #require(try await desk.shown().shared.first)
+                #expect(copy.digest == list.digest && copy.unknown == list.unknown)
+
+                // Without the access to write, changes of both machines of the member are in one hex of My Hexlist.
+                try await local.succeed("mine", "edit", "1", "--add", "https://d.example/late late")
+                try await desk.run("add", "--list", "Renamed", "--url", "https://desk.example/late")
+                try await foreign.run("share", "Renamed", "--with", machine.uuid, "--access", "read")
+                _ = try await foreign.exchange(machine.port)
+                let readOnly = try await expectEqual("Renamed", local, foreign)
+                #expect(readOnly.digest == list.digest)
+                _ = try await desk.exchange(machine.port)
+                let rejected = try await desk.shown()
+                #expect(rejected.shared.first?.digest == list.digest)
+                let notAccepted = rejected.tree.filter { $0.hexDescription == "Renamed (not accepted)" }
+                #expect(notAccepted.map { $0.links.map(\.url) } == [["https://d.example/late", "https://desk.example/late"]])
+                let sameHex = try await local.tree().filter { $0.hexDescription == "Renamed (not accepted)" }
+                #expect(sameHex == notAccepted)
+
+                try await local.succeed("mine", "rm", "1", "--yes")
+                let last = try await foreign.exchange(machine.port)
+                #expect(last.contains { $0.event == "left" })
+            }
+        }
+    }
+
+    /// The member makes a change while the owner takes the access away, then the sharing ends, begins again, and the member leaves.
+    private func loseAccess(_ foreign: ForeignList, _ local: LocalDaemon, _ machine: StatusRow, _ list: ForeignList.Shared) async throws {
+        let uuid = try await foreign.identity()
+        try await foreign.run("add", "--list", "Reading", "--in", "Inner", "--url", "https://f.example/late")
+        try await local.succeed("mine", "share", "1", "--with", uuid)
+        _ = try await foreign.exchange(machine.port)
+        let readOnly = try await expectEqual("Reading", local, foreign)
+        #expect(readOnly.digest == list.digest)
+        let copies = try await foreign.shown().tree
+        #expect(copies.map(\.hexDescription) == ["Reading (not accepted)"])
+        #expect(copies.first?.children?.first?.links.map(\.url) == ["https://f.example/late"])
+
+        try await local.succeed("mine", "unshare", "1", "--with", uuid)
+        try await local.succeed("mine", "edit", "1", "--add", "https://r.example/4 four")
+        _ = try await foreign.exchange(machine.port)
+        let ended = try #require(try await foreign.shown().shared.first)
+        #expect(ended.access == "none" && ended.digest == list.digest)
+
+        try await local.succeed("mine", "share", "1", "--with", uuid, "--write")
+        _ = try await foreign.exchange(machine.port)
+        try await expectEqual("Reading", local, foreign)
+        try await foreign.run("leave", "Reading")
+        _ = try await foreign.exchange(machine.port)
+        try await Patience.until(or: "the member has not left") {
+            try await local.hexlist("mine", "share", "1").out.contains(" left ")
+        }
+    }
+
+    /// Makes each trust the other, as machines of different persons.
+    /// - Returns: the UUID of `foreign`.
+    @discardableResult
+    private func trust(_ foreign: ForeignList, _ local: LocalDaemon, _ machine: StatusRow) async throws -> String {
+        let uuid = try await foreign.identity()
+        try await foreign.run("trust", try await local.fingerprint())
+        try await foreign.running(machine.port) { running in
+            _ = try await running.event("session")
+            try await local.succeed("peer", "trust", uuid)
+        }
+        return uuid
+    }
+
+    /// Expects that both have the same shared hex.
+    @discardableResult
+    private func expectEqual(_ title: String, _ local: LocalDaemon, _ foreign: ForeignList) async throws -> ForeignList.Shared {
+        let shared = try #require(try await foreign.shown().shared.first)
+        let hexes = try await local.tree().filter { $0.hexDescription == title }
+        #expect(shared.title == title && shared.tree == hexes)
+        return shared
+    }
+
     private func addDifferentHexes(_ local: LocalDaemon, _ foreign: ForeignList) async throws {
         // The hexes get the numbers 1, 2 and 3.
         try await local.succeed("mine", "add", "--description", "Common", "https://c.example/1 one", "https://c.example/2 two")
@@ -95,10 +248,8 @@ struct ForeignListTests {
 
     /// Makes the machines own machines of each other, and waits until they have one collection.
     private func join(_ foreign: ForeignList, _ local: LocalDaemon, _ machine: StatusRow) async throws {
-        struct Identity: Decodable { var fingerprint: String }
         let uuid = try await foreign.identity()
-        let fingerprint = try JSONLines.decode(try await local.hexlist("id", "--json").out, as: Identity.self)[0].fingerprint
-        try await foreign.run("own", fingerprint)
+        try await foreign.run("own", try await local.fingerprint())
         try await foreign.running(machine.port) { running in
             _ = try await running.event("session")
             try await local.succeed("peer", "trust", uuid)
@@ -152,6 +303,16 @@ private struct ForeignList {
         var nodes: Int
         var tree: [HexText]
         /// The canonical form of the nodes of unknown kinds.
+        var unknown: [String]
+        var shared: [Shared]
+    }
+
+    /// A shared hex in the output of `show`.
+    struct Shared: Decodable {
+        var title: String
+        var access: String
+        var digest: String
+        var tree: [HexText]
         var unknown: [String]
     }
 
@@ -207,6 +368,17 @@ extension RunningCommand {
             return event?.event == name ? event : nil
         }
     }
+
+    /// Waits for an event, and returns those before it.
+    fileprivate func events(before name: String) async throws -> [ForeignList.Event] {
+        var events: [ForeignList.Event] = []
+        return try await first { line in
+            guard let event = try? JSONDecoder().decode(ForeignList.Event.self, from: Data(line.utf8)) else { return nil }
+            if event.event == name { return events }
+            events.append(event)
+            return nil
+        }
+    }
 }
 
 /// The members of a HexJM that both programs print.
@@ -230,6 +402,11 @@ private struct HexText: Decodable, Equatable {
 extension LocalDaemon {
     fileprivate func machine() async throws -> StatusRow {
         try JSONDecoder().decode(StatusRow.self, from: Data(try await hexlist("status", "--json").out.utf8))
+    }
+
+    fileprivate func fingerprint() async throws -> String {
+        struct Identity: Decodable { var fingerprint: String }
+        return try JSONLines.decode(try await hexlist("id", "--json").out, as: Identity.self)[0].fingerprint
     }
 
     fileprivate func succeed(_ arguments: String...) async throws {
