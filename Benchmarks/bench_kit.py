@@ -180,6 +180,41 @@ def memory_mb(pid):
     return tuple(int(values[key].split()[0]) / 1024 for key in ("RssAnon", "VmHWM"))
 
 
+def wake_ups(pid):
+    """The number of voluntary context switches of each thread, by the thread's id and start time."""
+    counts = {}
+    for thread in os.listdir(f"/proc/{pid}/task"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # the thread ended meanwhile
+            with open(f"/proc/{pid}/task/{thread}/stat", "rb") as stat:
+                began = int(stat.read().rpartition(b")")[2].split()[19])
+            with open(f"/proc/{pid}/task/{thread}/status", encoding="ascii") as status:
+                switches = next(int(line.split()[1]) for line in status if line.startswith("voluntary_ctxt_switches"))
+            counts[thread, began] = switches
+    return counts
+
+
+class WakeUps:
+    """Counts the wake-ups of a process. The kernel's count of a thread is lost when the thread ends, so the counts are sampled often. Only
+    the wake-ups of a thread after its last sample are missing."""
+
+    LOOK = 0.25  # seconds between two samples, which do not wake the process
+
+    def __init__(self, pid):
+        self.pid, self.total, self.last = pid, 0, wake_ups(pid)
+
+    def look(self):
+        now = wake_ups(self.pid)
+        self.total += sum(count - self.last.get(thread, 0) for thread, count in now.items())
+        self.last = now
+
+    def during(self, seconds):
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            time.sleep(min(self.LOOK, left))
+            self.look()
+        return self.total
+
+
 started = []
 
 
