@@ -277,7 +277,7 @@ private typealias Person = SharingPerson
         #expect(try ada.hexes == ["Reading"])
         let items = try ada.test.read { try $0.trashPage(limit: 10, before: nil).items }
         #expect(items.count == links.count)
-        _ = try await ada.store.restoreMine(items.map(\.number), at: start + 3)
+        _ = try await ada.store.restoreMine(numbers: items.map(\.number), at: start + 3)
         #expect(try ada.hexes == ["Reading https://a.example/ https://b.example/"])
     }
 
