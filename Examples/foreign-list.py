@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A machine with My Hexlist and shared hexes: an own machine of hexlistd, or that of another person. Written from Docs/Lists.md,
-Docs/Sharing.md and Docs/Protocol.md. Sentences there that were not sufficient were compared with the sources and corrected, so the pages
-say all of it now. Change it from these pages, not from the sources. Identity and session are those of foreign-peer.py; foreign_nodes.py
+Docs/Sharing.md and Docs/Protocol.md. Where a sentence was not sufficient, the page was corrected. Change this program from the pages, not
+from the sources. Identity and session are those of foreign-peer.py; foreign_nodes.py
 has nodes, trees and pages.
 
     foreign-list.py --state DIR id
@@ -307,7 +307,7 @@ class Replica:
                 merged = node
             self.witness(node)
             if not known or merged != known.node:
-                self.put(merged, page.replica if merged == node else None)
+                self.put(merged, page.replica if merged == node and node.id not in page.altered else None)
                 changed += 1
             if confirms and merged.public() == node.public():
                 self.rows[node.id].confirmed = True
@@ -512,8 +512,10 @@ class SharedReplica(Replica):
             before = self.rows[node.id].node if node.id in self.rows else None
             if kind_of(node.id) == LINK and before and before.versions():
                 node = replace(node, url=before.url, service=before.service)
-            if node.gone and node.gone[1] and node.gone[1] not in known:
-                node = replace(node, gone=None)
+            if before and node.gone and node.gone[1] and node.gone[1] not in known:
+                node = replace(node, gone=(node.gone[0], b""))
+            if node != page.nodes[index]:
+                page.altered.add(node.id)
             page.nodes[index] = node
 
 

@@ -410,6 +410,7 @@ class Page:
     last: bool
     nodes: list
     left_out: list  # the reasons
+    altered: set = field(default_factory=set)  # the ids of nodes that differ from those that were sent
 
 
 def list_of(value):

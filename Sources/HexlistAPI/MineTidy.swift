@@ -16,10 +16,10 @@ public struct MineTidyRequest: JSONShape, Sendable, Equatable {
 
 /// The reply to `POST /v1/mine/tidy`: the duplicates that were merged, or with `dryRun` those that would be.
 public struct MineTidyResult: JSONShape, Sendable, Equatable {
-    /// Numbers of hexes and links that another one replaces.
+    /// Numbers of hexes and links that are merged into another one.
     public var hexes: Int
     public var links: Int
-    /// Number of further ones with the same title or URL, but other values. They are left as they are.
+    /// Number of further ones with the same title or URL that stay as they are, because another value differs or the hex would be too large.
     public var different: Int
     /// The hexes with duplicates, at most 100.
     public var items: [MineTidyItem]
@@ -43,7 +43,7 @@ public struct MineTidyItem: JSONShape, Sendable, Equatable {
     public var subject: String
     /// The hexes with the same title that become one with this one; `nil` for none.
     public var others: [Int64]?
-    /// Number of links in it that another one replaces.
+    /// Number of links in it that are merged into another one.
     public var links: Int
 
     public init(hex: Int64, subject: String, others: [Int64]?, links: Int) {

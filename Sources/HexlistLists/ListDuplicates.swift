@@ -1,16 +1,14 @@
-/// The duplicates in a hex: links with the same URL in one hex, and hexes with the same title in one hex. `ListTransaction.merge` makes one
-/// node of each group.
+/// The duplicates in a hex or a whole list: links with the same URL in one hex, and hexes with the same title in one hex or at the top level.
 ///
-/// Nodes are duplicates only if no other value of theirs differs; a value that only one of them has does not differ. Tags do not differ: the
-/// node that remains has those of all.
+/// Two nodes are duplicates if no value that both have differs, apart from tags. `ListTransaction.merge` merges them: the kept node gets the
+/// values that it does not have, and all tags.
 public struct ListDuplicates: Equatable, Sendable {
     public struct Group: Equatable, Sendable {
         /// The oldest node, which remains: machines that merge the same duplicates at the same time have to keep the same one.
         public var kept: ListNode.ID
         public var others: [ListNode.ID]
         /// The values of the others that the kept node does not have.
-        fileprivate var title: UTF8Text?
-        fileprivate var registers: [UTF8Text: UTF8Text] = [:]
+        fileprivate var added = Values()
     }
 
     /// Contents of hexes that do not remain.
@@ -23,7 +21,8 @@ public struct ListDuplicates: Equatable, Sendable {
     public var links: [Group] = []
     /// Outer ones before inner ones.
     public var hexes: [Group] = []
-    /// Number of further nodes with the same URL or title as another one, but other values, or for which `fits` is false.
+    /// Number of further nodes with the same URL or title as another one that stay, because another value differs, the node would be too
+    /// large, or `fits` is false.
     public var different = 0
     fileprivate var moves: [Move] = []
 
@@ -45,7 +44,7 @@ public struct ListDuplicates: Equatable, Sendable {
             let rows = try [try storage.contents(of: container.kept)] + container.others.map { try storage.contents(of: $0) }
             var (sameURL, sameTitle): ([LinkKey: [ListNode]], [UTF8Text: [ListNode]]) = ([:], [:])
             var inner: [ListNode.ID] = []
-            for row in rows.joined() where row.state != .deleted {
+            for row in rows.joined() {
                 switch row.node.id.kind {
                 case .link: sameURL[LinkKey(url: row.node.url, service: row.node.service), default: []].append(row.node)
                 case .hex:
@@ -71,7 +70,7 @@ public struct ListDuplicates: Equatable, Sendable {
             }
             hexes += merged.filter { !$0.others.isEmpty }
             let removed = Set((linkGroups + merged).flatMap(\.others))
-            let moved = rows.dropFirst().joined().filter { $0.state != .deleted && !removed.contains($0.node.id) }.map(\.node.id)
+            let moved = rows.dropFirst().joined().map(\.node.id).filter { !removed.contains($0) }
             if !moved.isEmpty { moves.append(Move(nodes: moved, hex: container.kept)) }
             open += inner.map { Group(kept: $0, others: []) } + merged
         }
@@ -95,10 +94,11 @@ public struct ListDuplicates: Equatable, Sendable {
                 let values = Values(node)
                 if let index = groups.firstIndex(where: { !$0.values.differ(from: values) }) {
                     groups[index].group.others.append(node.id)
-                    groups[index].group.add(groups[index].values.add(values))
+                    groups[index].group.added.add(groups[index].values.add(values))
                 } else {
                     if !groups.isEmpty { different += 1 }
-                    if groups.count < Self.maximumGroups { groups.append((Group(kept: node.id, others: []), values)) }
+                    let group = Group(kept: node.id, others: [])
+                    if groups.count < Self.maximumGroups { groups.append((group, values)) } else { result.append(group) }
                 }
             }
             result += groups.map(\.group)
@@ -107,17 +107,27 @@ public struct ListDuplicates: Equatable, Sendable {
     }
 
     /// The values of a node that are not empty.
-    private struct Values {
-        var title: UTF8Text
-        var registers: [UTF8Text: UTF8Text]
+    fileprivate struct Values: Equatable, Sendable {
+        var title = UTF8Text.empty
+        var registers: [UTF8Text: UTF8Text] = [:]
+        private var maximumRegisters = 0
+
+        init() {}
 
         init(_ node: ListNode) {
             title = node.title?.value ?? .empty
             registers = node.registers.filter { !$0.value.value.isEmpty && !ListNode.privateRegisters.contains($0.key) }.mapValues(\.value)
+            maximumRegisters = node.id.kind.maximumRegisters
         }
 
+        private var bytes: Int { registers.reduce(title.count) { $0 + $1.key.count + $1.value.count } }
+
+        /// Whether a value differs, or one node cannot have all values.
         func differ(from other: Values) -> Bool {
             if !title.isEmpty, !other.title.isEmpty, title != other.title { return true }
+            guard Set(registers.keys).union(other.registers.keys).count <= maximumRegisters,
+                bytes + other.bytes <= ListLimits.nodeBytes / 2  // the URL and empty registers count as well
+            else { return true }
             return other.registers.contains { name, value in
                 !name.bytes.starts(with: ListDuplicates.tagPrefix) && registers[name].map { $0 != value } ?? false
             }
@@ -125,12 +135,14 @@ public struct ListDuplicates: Equatable, Sendable {
 
         /// Adds the values that are missing here.
         /// - Returns: these values.
-        mutating func add(_ other: Values) -> (title: UTF8Text?, registers: [UTF8Text: UTF8Text]) {
-            let newTitle = title.isEmpty && !other.title.isEmpty ? other.title : nil
-            let new = other.registers.filter { registers[$0.key] == nil }
-            title = newTitle ?? title
-            registers.merge(new) { own, _ in own }
-            return (newTitle, new)
+        @discardableResult
+        mutating func add(_ other: Values) -> Values {
+            var added = Values()
+            if title.isEmpty { added.title = other.title }
+            added.registers = other.registers.filter { registers[$0.key] == nil }
+            if !added.title.isEmpty { title = added.title }
+            registers.merge(added.registers) { own, _ in own }
+            return added
         }
     }
 
@@ -138,27 +150,16 @@ public struct ListDuplicates: Equatable, Sendable {
     private static let tagPrefix = Array("tag/".utf8)
 }
 
-extension ListDuplicates.Group {
-    fileprivate init(kept: ListNode.ID, others: [ListNode.ID]) {
-        self.kept = kept
-        self.others = others
-        title = nil
-    }
-
-    fileprivate mutating func add(_ values: (title: UTF8Text?, registers: [UTF8Text: UTF8Text])) {
-        if let title = values.title { self.title = title }
-        registers.merge(values.registers) { own, _ in own }
-    }
-}
-
 extension ListTransaction {
-    /// Makes one node of each group of duplicates: the kept one gets the values of the others and the contents of other hexes, and other links
-    /// are deleted. After `deriveTree`, the caller has to delete the other hexes, whose contents have moved by then.
+    /// Merges each group of duplicates into its kept node: this gets the values of the others, and the contents of other hexes; other links
+    /// are deleted. After the next `deriveTree`, the caller deletes the other hexes, which are empty then.
     /// - Parameter duplicates: found in the list as it is before this transaction.
     public mutating func merge(_ duplicates: ListDuplicates, using generator: inout some RandomNumberGenerator) throws {
         for group in duplicates.links + duplicates.hexes {
-            if let title = group.title { try setTitle(of: group.kept, to: title) }
-            if !group.registers.isEmpty { try setRegisters(group.registers, of: group.kept) }
+            // A new version: another machine may delete the kept node at the same time, as a duplicate of the others.
+            try restore(group.kept)
+            if !group.added.title.isEmpty { try setTitle(of: group.kept, to: group.added.title) }
+            if !group.added.registers.isEmpty { try setRegisters(group.added.registers, of: group.kept) }
         }
         for group in duplicates.links { for link in group.others { try delete(link) } }
         for move in duplicates.moves {

@@ -177,8 +177,8 @@ public struct ListExchange: Sendable {
 
         var current: Step? { steps.indices.contains(index) ? steps[index] : nil }
 
-        /// Continues with the pages of a list that was repaired.
-        mutating func requestPagesAfterRepair() { steps[index].kind = .pages }
+        /// Ends the repair of the current list. Its pages follow.
+        mutating func finishRepair() { steps[index].kind = .pages }
 
         mutating func beginTurn(now: Instant) { (requests, turnEnd) = (0, now + ListExchange.turnTime) }
         func isTurnOver(at now: Instant) -> Bool { requests >= ListExchange.pagesInTurn || now >= turnEnd }
@@ -237,6 +237,8 @@ public struct ListExchange: Sendable {
         var lastOverview: Instant?
         /// Whether digests differ, but could not be compared yet because the peer had not acknowledged all own rows.
         var awaitsAcknowledgement = false
+        /// Whether a peer acknowledged all rows of a list while the overview is requested.
+        var wasAcknowledged = false
         /// Whether the peer's collection is joined after that of another peer.
         var waitsForJoin = false
         /// The lists of which a page was requested in this session. The last rows of the session before may have been stored, but not
@@ -294,14 +296,15 @@ public struct ListExchange: Sendable {
     /// Handles a new session with a peer that exchanges lists, or an existing session when the peer becomes trusted. If the relation to the
     /// peer has changed, its exchange begins again, and answers to earlier requests must not be passed in. At most `ListLimits.ownMachines`
     /// own machines have a place, and other peers have the remaining places of `ListLimits.exchangePeers`. Further peers are ignored.
-    /// - Parameter hasLists: whether to send `ListNews` and request the overview. If `false`, both wait for `changed` or `newsArrived`.
+    /// - Parameter requestsLists: whether to send `ListNews` and request the overview now. If `false`, `ListNews` is sent after `changed`, and
+    ///   the overview is requested after `newsArrived`.
     public mutating func opened(
-        _ peer: PeerID, as relation: Relation, hasLists: Bool, now: Instant, _ actions: inout [Action]
+        _ peer: PeerID, as relation: Relation, requestsLists: Bool, now: Instant, _ actions: inout [Action]
     ) {
         if let state = peers[peer], state.relation != relation { closed(peer, now: now, &actions) }
         guard peers[peer] != nil || hasPlace(for: relation) else { return }
         peers[peer, default: Peer(relation)].requestedLists = []
-        guard hasLists else { return }
+        guard requestsLists else { return }
         peers[peer]?.hasNews = true
         actions.append(.announce(peer))
         schedule(peer, now: now, &actions)
@@ -337,10 +340,12 @@ public struct ListExchange: Sendable {
         schedule(peer, now: now, &actions)
     }
 
-    /// Handles that a peer has acknowledged all rows of a list: digests can be compared now. A peer whose overview is being requested may
-    /// be this one, and its state may have been read before.
+    /// Handles that a peer has acknowledged all rows of a list. Requests the overview again from peers whose digests could not be compared.
+    /// While an overview is requested, only notes it: the local state may be older than the acknowledgement.
     public mutating func listAcknowledged(now: Instant, _ actions: inout [Action]) {
-        for (peer, state) in peers.sorted(by: { $0.key < $1.key }) where state.awaitsAcknowledgement || state.activity == .overview {
+        for (peer, state) in peers.sorted(by: { $0.key < $1.key }) {
+            if state.activity == .overview { peers[peer]?.wasAcknowledged = true }
+            guard state.awaitsAcknowledgement else { continue }
             peers[peer]?.hasNews = true
             schedule(peer, now: now, &actions)
         }
@@ -501,7 +506,8 @@ public struct ListExchange: Sendable {
         guard local.repairs, let before, Self.isDifferent(theirs, before, local) else {
             peers[peer]?.problems[local.id] = nil
             if local.repairs, local.digest != theirs.digest {
-                let isAcknowledged = local.acknowledged >= local.sequence  // since the request
+                // If the acknowledgement arrived since the request, nothing else would lead to a comparison.
+                let isAcknowledged = peers[peer]?.wasAcknowledged ?? false || local.acknowledged >= local.sequence
                 if isAcknowledged { peers[peer]?.hasNews = true } else { peers[peer]?.awaitsAcknowledgement = true }
             }
             return nil
@@ -593,7 +599,7 @@ public struct ListExchange: Sendable {
     /// Handles the end of `repair`. The peer is told to request all rows, too. The caller may announce the new replica number to others.
     public mutating func repaired(_ peer: PeerID, now: Instant, _ actions: inout [Action]) {
         guard case .repairing(var round) = peers[peer]?.activity else { return }
-        round.requestPagesAfterRepair()
+        round.finishRepair()
         requestPage(round, of: peer, &actions)
         changed(for: [peer], now: now, &actions)
     }
@@ -704,6 +710,7 @@ public struct ListExchange: Sendable {
             peers[peer]?.hasNews = false
             peers[peer]?.waitsForJoin = false
             peers[peer]?.awaitsAcknowledgement = false
+            peers[peer]?.wasAcknowledged = false
             peers[peer]?.lastOverview = now
             peers[peer]?.activity = .overview
             actions.append(.requestOverview(peer))

@@ -35,10 +35,12 @@ public struct ListTransaction<Storage: ListStorage> {
     var list: ListNode.ID { storage.list }
 
     /// Merges a node into the list.
-    /// - Parameter isReceived: whether the node came from another replica.
+    /// - Parameters:
+    ///   - isReceived: whether the node came from another replica.
+    ///   - sent: the node as the other replica sent it, if the caller altered it; the result is sent back then.
     /// - Returns: whether the list changed.
     @discardableResult
-    public mutating func merge(_ node: ListNode, isReceived: Bool = false) throws -> Bool {
+    public mutating func merge(_ node: ListNode, isReceived: Bool = false, sentAs sent: ListNode? = nil) throws -> Bool {
         let stored = try storage.row(node.id)
         var row = stored ?? ListRow(node: ListNode(id: node.id))
         let changed = row.node.merge(node, isBounded: isReceived)
@@ -48,7 +50,8 @@ public struct ListTransaction<Storage: ListStorage> {
         digest?.toggle(row.node, in: list)
         // A node with a deletion mark is deleted or revived by any change.
         let movesHexes = stored == nil || !changed.isDisjoint(with: [.place, .deletion]) || row.node.deletion != nil
-        try write(row, insteadOf: stored, isReceived && row.node == node ? .received : .changed, isReceived: isReceived, movesHexes)
+        try write(
+            row, insteadOf: stored, isReceived && row.node == (sent ?? node) ? .received : .changed, isReceived: isReceived, movesHexes)
         return true
     }
 

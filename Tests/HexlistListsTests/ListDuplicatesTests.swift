@@ -77,7 +77,7 @@ import Testing
         try lists.sync()
         let found = try merge()
         #expect(Set(found.hexes.map(\.kept)) == [first, inner] && found.links.count == 2)
-        try lists.expect("+ H", "  + Inner", "    - t1 <1>", "    - t3 <3>", "  - t2 <2>", "  - t4 <4>", "+ ", "+ ")
+        try lists.expect("+ H", "  - t2 <2>", "  - t4 <4>", "  + Inner", "    - t1 <1>", "    - t3 <3>", "+ ", "+ ")
         #expect(try merge().isEmpty)
     }
 
@@ -109,6 +109,16 @@ import Testing
         try lists.link(.c, "3", in: second)
         try merge(.c)
         try lists.expect("+ H", "  - t1 <1>", "  - t2 <2>", "  - t3 <3>")
+    }
+
+    @Test("a link stays if another machine deletes the kept one at the same time") mutating func concurrentDeletion() throws {
+        let hex = try lists.hex(.a, "H")
+        let first = try lists.link(.a, "1", in: hex)
+        try lists.link(.a, "1", in: hex)
+        try lists.sync()
+        try lists.delete(.c, first)
+        try merge(.a)
+        try lists.expect("+ H", "  - t1 <1>")
     }
 
     @Test("many links with one URL and other values take no quadratic time, and stay") mutating func manyDifferent() throws {

@@ -62,8 +62,8 @@ import Testing
             return actions
         }
 
-        mutating func open(_ peer: PeerID, as relation: ListExchange.Relation = .ownMachine, hasLists: Bool = true) {
-            exchange.opened(peer, as: relation, hasLists: hasLists, now: now, &actions)
+        mutating func open(_ peer: PeerID, as relation: ListExchange.Relation = .ownMachine, requestsLists: Bool = true) {
+            exchange.opened(peer, as: relation, requestsLists: requestsLists, now: now, &actions)
         }
         mutating func close(_ peer: PeerID) { exchange.closed(peer, now: now, &actions) }
         mutating func joined(_ list: ListNode.ID, _ peer: PeerID) {
@@ -907,7 +907,7 @@ import Testing
 
     @Test("nothing is sent to another person without lists, until it sends news or a list is shared with it") func otherWithoutLists() {
         var machine = Machine()
-        machine.open(bob, as: .otherPerson, hasLists: false)
+        machine.open(bob, as: .otherPerson, requestsLists: false)
         machine.wait(.seconds(600))
         #expect(machine.take() == [] && machine.exchange.nextWake == nil && machine.exchange.status(of: bob) == nil)
         machine.changed([bob])

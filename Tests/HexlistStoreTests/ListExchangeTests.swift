@@ -30,7 +30,7 @@ private final class Machine {
     func run(with other: Machine, at now: Int64 = start) async throws {
         var actions: [ListExchange.Action] = []
         var time = ContinuousClock.now
-        exchange.opened(other.peer.id, as: .ownMachine, hasLists: true, now: time, &actions)
+        exchange.opened(other.peer.id, as: .ownMachine, requestsLists: true, now: time, &actions)
         var count = 0
         while true {
             if actions.isEmpty {

@@ -17,6 +17,8 @@ final class ListDriver {
     private var relations: [PeerID: ListExchange.Relation] = [:]
     /// The state of each list that was last announced.
     private var announced: [ListNode.ID: AnnouncedList] = [:]
+    /// The peers that offer lists. An offer may have ended without the knowledge of the peer, which runs an old copy of its store.
+    private var offering: Set<PeerID> = []
     /// Whether `announcedLists` is being read, and whether lists changed meanwhile, so that they are read once more.
     private var isReadingChanges = false
     private var hasFurtherChanges = false
@@ -53,7 +55,7 @@ final class ListDriver {
         exchange.epoch(of: list, with: peer).map { $0 == epoch } ?? true
     }
 
-    /// Whether the user has other machines, as far as they are trusted.
+    /// Whether the user has another machine that is trusted.
     var hasOwnMachines: Bool { relations.values.contains(.ownMachine) }
 
     /// The status of a peer; `nil` if there is no session with it, or no answer yet.
@@ -74,19 +76,23 @@ final class ListDriver {
         }
         for (peer, relation) in relations.sorted(by: { $0.key < $1.key }) where before[peer] != relation {
             // The peer may have sent `ListNews` before it became trusted.
-            opened(peer, hasLists: true, node)
+            opened(peer, requestsLists: true, node)
         }
     }
 
-    /// Handles a new session with a peer. Nothing is requested from another person's machine with which no hex is shared: if it offers one,
-    /// it sends `ListNews`.
+    /// Handles a new session with a peer. Nothing is requested from another person's machine with which no list is or was shared: if it
+    /// shares one, it sends `ListNews`.
     func opened(_ peer: PeerID, _ node: isolated Node) {
-        opened(peer, hasLists: relations[peer] == .ownMachine || announced.values.contains { $0.access[peer] != nil }, node)
+        opened(peer, requestsLists: relations[peer] == .ownMachine || hasLists(with: peer), node)
     }
 
-    private func opened(_ peer: PeerID, hasLists: Bool, _ node: isolated Node) {
+    private func hasLists(with peer: PeerID) -> Bool {
+        offering.contains(peer) || announced.values.contains { $0.access[peer] != nil }
+    }
+
+    private func opened(_ peer: PeerID, requestsLists: Bool, _ node: isolated Node) {
         guard let relation = relations[peer], node.links[peer]?.sending?.machine.peerHello?.exchangesLists ?? false else { return }
-        handle(node) { exchange, now, actions in exchange.opened(peer, as: relation, hasLists: hasLists, now: now, &actions) }
+        handle(node) { exchange, now, actions in exchange.opened(peer, as: relation, requestsLists: requestsLists, now: now, &actions) }
     }
 
     /// Handles the end of the last session with a peer.
@@ -117,11 +123,14 @@ final class ListDriver {
         lastRequest += 1
         let number = lastRequest
         requests[number] = Task {
-            let lists = (try? await node.store.read { try $0.announcedLists() }) ?? []
+            let read = try? await node.store.read { (lists: try $0.announcedLists(), offers: try $0.listOffers()) }
             let driver = node.lists
             driver.requests[number] = nil
             driver.isReadingChanges = false
-            driver.announce(lists, node)
+            if let read {
+                driver.offering = Set(read.offers.map(\.peer))
+                driver.announce(read.lists, node)
+            }
             guard driver.hasFurtherChanges else { return }
             driver.hasFurtherChanges = false
             driver.changed(node)

@@ -576,7 +576,8 @@ extension MyHexlistTransaction {
     fileprivate mutating func merge(_ page: ListPage, isMember: Bool) throws -> ListPageResult {
         nodes.storage.source = try nodes.storage.row(of: page.replica)
         let received = isMember ? Set(page.nodes.map(\.id)) : []
-        for var node in page.nodes {
+        for sent in page.nodes {
+            var node = sent
             if isMember {
                 if let stored = try nodes.storage.row(node.id)?.node, !stored.isPurged {
                     (node.url, node.service) = (stored.url, stored.service)
@@ -587,7 +588,7 @@ extension MyHexlistTransaction {
                     node.deletion = DeletionMark(version: deletion.version)
                 }
             }
-            try mergeOrReplace(node)
+            try mergeOrReplace(node, sentAs: sent)
         }
         for change in nodes.changes where change.parts.contains(.restoring) { try countRestoredInside(change.after.id) }
         try deriveTree()

@@ -4,10 +4,10 @@ internal import HexlistModel
 
 /// Duplicates in My Hexlist (`ListDuplicates`).
 public struct MineDuplicates: Sendable, Equatable {
-    /// Numbers of hexes and links that are deleted because another one has all their values.
+    /// Numbers of hexes and links that are merged into another one.
     public var hexes = 0
     public var links = 0
-    /// Number of further ones with the same title or URL, but other values. They are left as they are.
+    /// Number of further ones with the same title or URL that stay as they are, because another value differs or the hex would be too large.
     public var different = 0
     /// The hexes with duplicates, at most `maximumItems`.
     public var items: [Item] = []
@@ -59,7 +59,7 @@ extension StoreReader {
         return result
     }
 
-    /// Returns the duplicates by `ListRecord.row`.
+    /// Returns the duplicates of each list (`ListRecord.row`).
     fileprivate func duplicates(in hex: Int64?, includingHexes includesHexes: Bool) throws -> [(list: Int64, ListDuplicates)] {
         if let hex { try checkIsMine(hex) }
         let root = try hex.flatMap { try node(ofHex: $0) }
@@ -76,7 +76,7 @@ extension StoreReader {
         }
     }
 
-    /// Whether hexes with their contents together are within the bounds of a hex.
+    /// Whether hexes with their contents together are within the bounds of a hex. Duplicates inside count, too.
     private func fitInOneHex(_ hexes: [ListNode.ID], in list: Int64) throws -> Bool {
         var size = ListSize()
         for id in hexes {

@@ -286,7 +286,7 @@ struct MyHexlistTransaction {
         return deleted
     }
 
-    /// Makes one node of each group of duplicates. They must have been found since the last change of the list.
+    /// Merges duplicates. The list must not have changed since they were found.
     mutating func merge(_ duplicates: ListDuplicates) throws {
         try nodes.merge(duplicates, using: &generator)
         try deriveTree()

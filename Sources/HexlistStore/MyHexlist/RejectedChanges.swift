@@ -132,12 +132,12 @@ extension StoreWriter {
 
 extension MyHexlistTransaction {
     /// Merges a received node. If the stored one is unconfirmed, the received one replaces it, also if it is older.
-    mutating func mergeOrReplace(_ received: ListNode) throws {
+    mutating func mergeOrReplace(_ received: ListNode, sentAs sent: ListNode) throws {
         let isUnconfirmed =
             try writer.first("SELECT isUnconfirmed FROM node WHERE uuid = ? AND list = ?", received.id.uuid, list.row) { $0.bool(0) }
             ?? false
         guard isUnconfirmed else {
-            try nodes.merge(received, isReceived: true)
+            try nodes.merge(received, isReceived: true, sentAs: sent)
             return
         }
         try reject(received.id, inFavorOf: received)

@@ -7,9 +7,10 @@ struct MineTidyCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "tidy", abstract: "Find duplicates in My Hexlist, and merge them.",
         discussion: """
-            Links with the same URL in one hex become one, and so do hexes with the same title in one hex, with their contents. Two of them \
-            are duplicates only if no other value of theirs differs, such as the description of a link or the note of a hex; the one that stays \
-            gets all tags. The command lists the duplicates and asks. `hexlist mine undo` reverts the merge.
+            Links with the same URL in one hex become one, and so do hexes with the same title in one hex or at the top level, with their \
+            contents. Two whose other values differ, such as the description of a link or the note of a hex, stay as they are. The one that \
+            is kept gets all tags. The command lists the duplicates and asks. `hexlist mine undo` reverts the merge, unless it is very large; \
+            `hexlist mine trash` has the deleted ones in any case.
             """)
 
     @OptionGroup var common: CommonOptions
@@ -36,16 +37,15 @@ struct MineTidyCommand: AsyncParsableCommand {
         try await common.withClient { client in
             if !yes {
                 let found = try await client.mineDuplicates(request)
-                guard !output.json || !dryRun else {
-                    try output.object(found)
-                    return try output.flush()
-                }
+                if output.json, dryRun || found.isEmpty { try output.object(found) }
                 try list(found, output)
-                guard !dryRun, !found.isEmpty else { return }
+                try output.flush()
+                if dryRun || found.isEmpty { return }
                 try MineTidyText.confirmation(found, line: commandLine).ask()
             }
             let merged = try await client.mergeMineDuplicates(request)
             if output.json { try output.object(merged) } else { try output.wrapped(MineTidyText.merged(merged)) }
+            if yes, !output.json, merged.different > 0 { StandardError.note(MineTidyText.different(merged.different)) }
             try output.flush()
             if let changes = merged.changes, !output.json { UndoHint.note(["mine", "undo"] + changes.map(String.init)) }
         }
@@ -64,6 +64,9 @@ struct MineTidyCommand: AsyncParsableCommand {
             }
             try output.table(table)
             try output.flush()
+            if found.items.reduce(0, { $0 + $1.links + ($1.others?.count ?? 0) }) < found.hexes + found.links {
+                StandardError.note("Only the first \(found.items.count) hexes with duplicates are listed.")
+            }
         }
         if found.different > 0 { StandardError.note(MineTidyText.different(found.different)) }
     }
@@ -97,9 +100,9 @@ enum MineTidyText {
     }
 
     static func different(_ count: Int) -> String {
-        count == 1
-            ? "1 more has the same URL or title as another, but other values, or would not fit. It stays as it is."
-            : "\(HumanText.grouped(count)) more have the same URL or title as another, but other values, or would not fit. They stay as they are."
+        let (more, they) =
+            count == 1 ? ("1 more has", "It stays as it is.") : ("\(HumanText.grouped(count)) more have", "They stay as they are.")
+        return "\(more) the same URL or title as another one, but another value differs, or the hex would be too large. \(they)"
     }
 
     static func confirmation(_ found: MineTidyResult, line: String) -> Confirmation {

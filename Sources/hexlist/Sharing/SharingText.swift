@@ -55,7 +55,7 @@ enum SharingText {
         return members == 0 ? nil : "with \(members)"
     }
 
-    /// Returns the line of `hexlist show`: `with bob, carol (read)`, `from ada (read)`.
+    /// Returns the line of `hexlist show`: `with bob (write) and carol (read)`, `from ada (read)`.
     static func line(_ shared: SharedHexView) -> String {
         guard shared.owned else {
             let note = shared.access.known == ShareAccess.none ? "sharing has ended" : access(shared.access)
