@@ -1,7 +1,7 @@
 /// The duplicates in a hex or a whole list: links with the same URL in one hex, and hexes with the same title in one hex or at the top level.
 ///
 /// Two nodes are duplicates if no value that both have differs, apart from tags. `ListTransaction.merge` merges them: the kept node gets the
-/// values that it does not have, and all tags.
+/// values that it does not have, and all tags. Registers with unknown members have to be equal: they may have a note or tags, too.
 public struct ListDuplicates: Equatable, Sendable {
     public struct Group: Equatable, Sendable {
         /// The oldest node, which remains: machines that merge the same duplicates at the same time have to keep the same one.
@@ -111,6 +111,8 @@ public struct ListDuplicates: Equatable, Sendable {
         var title = UTF8Text.empty
         var registers: [UTF8Text: UTF8Text] = [:]
         private var maximumRegisters = 0
+        /// Bytes of all texts, including the URL and the names of empty registers.
+        private var bytes = 0
 
         init() {}
 
@@ -118,19 +120,22 @@ public struct ListDuplicates: Equatable, Sendable {
             title = node.title?.value ?? .empty
             registers = node.registers.filter { !$0.value.value.isEmpty && !ListNode.privateRegisters.contains($0.key) }.mapValues(\.value)
             maximumRegisters = node.id.kind.maximumRegisters
+            bytes = node.textBytes
         }
-
-        private var bytes: Int { registers.reduce(title.count) { $0 + $1.key.count + $1.value.count } }
 
         /// Whether a value differs, or one node cannot have all values.
         func differ(from other: Values) -> Bool {
             if !title.isEmpty, !other.title.isEmpty, title != other.title { return true }
-            guard Set(registers.keys).union(other.registers.keys).count <= maximumRegisters,
-                bytes + other.bytes <= ListLimits.nodeBytes / 2  // the URL and empty registers count as well
-            else { return true }
-            return other.registers.contains { name, value in
-                !name.bytes.starts(with: ListDuplicates.tagPrefix) && registers[name].map { $0 != value } ?? false
+            guard registers[ListDuplicates.unknownMembers] == other.registers[ListDuplicates.unknownMembers] else { return true }
+            var count = registers.count
+            for (name, value) in other.registers {
+                guard let own = registers[name] else {
+                    count += 1
+                    continue
+                }
+                if own != value, !name.bytes.starts(with: ListDuplicates.tagPrefix) { return true }
             }
+            return count > maximumRegisters || bytes + other.bytes > ListLimits.nodeBytes
         }
 
         /// Adds the values that are missing here.
@@ -142,12 +147,15 @@ public struct ListDuplicates: Equatable, Sendable {
             added.registers = other.registers.filter { registers[$0.key] == nil }
             if !added.title.isEmpty { title = added.title }
             registers.merge(added.registers) { own, _ in own }
+            bytes += other.bytes
             return added
         }
     }
 
+    /// The register with members of a hex or link that have no register of their own, as JSON.
+    fileprivate static let unknownMembers: UTF8Text = "extra"
     /// The beginning of the name of a tag's register.
-    private static let tagPrefix = Array("tag/".utf8)
+    fileprivate static let tagPrefix = Array("tag/".utf8)
 }
 
 extension ListTransaction {

@@ -103,6 +103,8 @@ import Testing
     @Test("the line of `show`") func showLine() {
         #expect(
             SharingText.line(hex([peer("bob", 2, .write), peer("eve", 5, .none), peer("carol", 3)])) == "with bob (write) and carol (read)")
+        let others = hex([peer("bob", 2, .write, .offered), peer("carol", 3, .read, .left)])
+        #expect(SharingText.line(others) == "with bob (write, not joined) and carol (left)")
         #expect(SharingText.line(hex([peer("ada", 1)], owned: false, access: .read)) == "from ada (read)")
         #expect(SharingText.line(hex([peer("ada", 1)], owned: false, access: .none)) == "from ada (sharing has ended)")
     }

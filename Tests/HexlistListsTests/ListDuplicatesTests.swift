@@ -59,6 +59,18 @@ import Testing
         #expect(value("note", of: first) == "N" && value("tag/a", of: first) == "1" && value("tag/b", of: first) == "1")
     }
 
+    @Test("nodes with other unknown members stay, also if one has none: they may have a note") mutating func unknownMembers() throws {
+        let hex = try lists.hex(.a, "H")
+        let first = try lists.link(.a, "1", in: hex)
+        try set("extra", of: first, to: "{}")
+        let second = try lists.link(.a, "1", in: hex)
+        try set("note", of: second, to: "N")
+        #expect(try merge().different == 1)
+        try set("note", of: second, to: "")
+        try set("extra", of: second, to: "{}")
+        #expect(try merge().links.map(\.others) == [[second]])
+    }
+
     @Test("hexes with one title become one with the contents of all, at all levels; hexes without a title stay") mutating func hexes()
         throws
     {

@@ -276,9 +276,42 @@ private typealias Person = SharingPerson
         try await send(deleted, of: list, to: ada, from: bob)
         #expect(try ada.hexes == ["Reading"])
         let items = try ada.test.read { try $0.trashPage(limit: 10, before: nil).items }
-        #expect(items.count == links.count)
         _ = try await ada.store.restoreMine(numbers: items.map(\.number), at: start + 3)
         #expect(try ada.hexes == ["Reading https://a.example/ https://b.example/"])
+    }
+
+    @Test("a member cannot delete anything that is in no item of the trash", arguments: ["itself", "root", "each other", "new", "link"])
+    func deletionsWithoutItem(kind: String) async throws {
+        let (ada, bob, hex) = try await shared()
+        let list = try list(bob)
+        for title in ["A", "B"] { _ = try await ada.store.addMine(content(title, links: 1), into: hex, at: start + 3) }
+        let before = try ada.hexes
+        let shown = try ada.test.read { reader in
+            let record = try ListRecord(list, on: reader)
+            return try record.map { try SQLListStorage($0, on: reader).nodes().filter { $0.id != list } } ?? []
+        }
+        var new = node(.hex, in: list, "new", version())
+        new.deletion = DeletionMark(version: version())
+        let hexes = shown.filter { $0.id.kind == .hex }
+        let link = try #require(shown.first { $0.id.kind == .link })
+        let deleted = shown.enumerated().map { index, node in
+            var node = node
+            let with: ListNode.ID =
+                switch kind {
+                case "itself": node.id
+                case "root": list
+                case "each other": node.id == hexes[0].id ? hexes[1].id : hexes[0].id
+                case "new": new.id
+                default: link.id
+                }
+            node.deletion = DeletionMark(version: version(), with: with)
+            return node
+        }
+        try await send(kind == "new" ? [new] + deleted : deleted, of: list, to: ada, from: bob)
+        #expect(try ada.hexes == ["Reading"] && ada.isConsistent())
+        let items = try ada.test.read { try $0.trashPage(limit: 10, before: nil).items }
+        _ = try await ada.store.restoreMine(numbers: items.map(\.number), at: start + 5)
+        #expect(try ada.hexes == before && ada.isConsistent())
     }
 
     @Test("new links of a deleted hex that arrives with a later page are not shown") func deletedHexAfterLinks() async throws {

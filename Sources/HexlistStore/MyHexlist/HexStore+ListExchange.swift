@@ -572,26 +572,48 @@ extension StoreWriter {
 extension MyHexlistTransaction {
     /// Merges the nodes of a page.
     /// - Parameter isMember: whether the page came from a member of an own list. It cannot change the URL and service of a link, which have no
-    ///   versions. A node that this machine has is not deleted together with an unknown hex, but on its own: the trash lists it then.
+    ///   versions. A node that this machine has is deleted on its own if the trash would not list it: if its deletion mark names a hex that is
+    ///   unknown, is no item of the trash, or was deleted with the node itself.
     fileprivate mutating func merge(_ page: ListPage, isMember: Bool) throws -> ListPageResult {
         nodes.storage.source = try nodes.storage.row(of: page.replica)
-        let received = isMember ? Set(page.nodes.map(\.id)) : []
+        var marked: [ListNode.ID] = []
         for sent in page.nodes {
             var node = sent
-            if isMember {
-                if let stored = try nodes.storage.row(node.id)?.node, !stored.isPurged {
-                    (node.url, node.service) = (stored.url, stored.service)
-                }
-                if let deletion = node.deletion, let hex = deletion.with, !received.contains(hex), try nodes.storage.row(hex) == nil,
-                    try nodes.storage.row(node.id) != nil
-                {
-                    node.deletion = DeletionMark(version: deletion.version)
-                }
+            if isMember, let stored = try nodes.storage.row(node.id)?.node {
+                if !stored.isPurged { (node.url, node.service) = (stored.url, stored.service) }
+                if node.deletion?.with != nil { marked.append(node.id) }
             }
             try mergeOrReplace(node, sentAs: sent)
         }
+        if !marked.isEmpty { try deleteAlone(marked) }
         for change in nodes.changes where change.parts.contains(.restoring) { try countRestoredInside(change.after.id) }
         try deriveTree()
         return ListPageResult(change: draft.isEmpty ? nil : try ListRecord(on: writer).changes + 1, hexes: draft.hexes, links: draft.links)
+    }
+
+    /// Removes the hexes from the deletion marks of those nodes that are deleted, but in no item of the trash.
+    private mutating func deleteAlone(_ marked: [ListNode.ID]) throws {
+        derived.formUnion(try nodes.deriveTree())
+        for id in marked {
+            guard let row = try nodes.storage.row(id), row.state == .deleted, let deletion = row.node.deletion, deletion.with != nil,
+                try !isInTrash(row.node)
+            else { continue }
+            var node = ListNode(id: id)
+            node.deletion = DeletionMark(version: deletion.version)
+            try nodes.merge(node, isReceived: true, sentAs: row.node)
+        }
+    }
+
+    /// Whether a deleted node was deleted together with an item of the trash.
+    private func isInTrash(_ node: ListNode) throws -> Bool {
+        var (top, level) = (node, 0)
+        while let hex = top.deletion?.with {
+            guard level < ListStructure.levels, hex.kind == .hex, let row = try nodes.storage.row(hex) else { return false }
+            (top, level) = (row.node, level + 1)
+        }
+        let number = try writer.first("SELECT 1 FROM node WHERE uuid = ? AND list = ? AND trashNumber IS NOT NULL", top.id.uuid, list.row) {
+            _ in true
+        }
+        return number ?? false
     }
 }

@@ -13,7 +13,7 @@ struct MyHexlistTransaction {
     /// Hexes to which links were added without `nodes` (`NodeInserter`).
     private var extended: Set<ListNode.ID> = []
     /// The changes of the tree that were already derived (`deriveTree`).
-    private var derived = ListTransaction<SQLListStorage>.TreeChanges()
+    var derived = ListTransaction<SQLListStorage>.TreeChanges()
     /// The changes so far, for the change log.
     var draft: MyHexlistChangeDraft
     /// Milliseconds since 1970.

@@ -8,8 +8,9 @@ struct MineTidyCommand: AsyncParsableCommand {
         commandName: "tidy", abstract: "Find duplicates in My Hexlist, and merge them.",
         discussion: """
             Links with the same URL in one hex become one, and so do hexes with the same title in one hex or at the top level, with their \
-            contents. Two whose other values differ, such as the description of a link or the note of a hex, stay as they are. The one that \
-            is kept gets all tags. The command lists the duplicates and asks. `hexlist mine undo` reverts the merge, unless it is very large; \
+            contents. URLs are compared exactly. Two whose other values differ, such as the description or date of a link or the note of a \
+            hex, stay as they are. The one that is kept gets all tags. Shared hexes are merged with no other, and those that you can only \
+            read are left out. The command lists the duplicates and asks. `hexlist mine undo` reverts the merge, unless it is very large; \
             `hexlist mine trash` has the deleted ones in any case.
             """)
 
@@ -45,7 +46,7 @@ struct MineTidyCommand: AsyncParsableCommand {
             }
             let merged = try await client.mergeMineDuplicates(request)
             if output.json { try output.object(merged) } else { try output.wrapped(MineTidyText.merged(merged)) }
-            if yes, !output.json, merged.different > 0 { StandardError.note(MineTidyText.different(merged.different)) }
+            if yes, !output.json, merged.different > 0 { StandardError.wrapped(MineTidyText.different(merged.different)) }
             try output.flush()
             if let changes = merged.changes, !output.json { UndoHint.note(["mine", "undo"] + changes.map(String.init)) }
         }
@@ -53,7 +54,7 @@ struct MineTidyCommand: AsyncParsableCommand {
 
     private func list(_ found: MineTidyResult, _ output: Output) throws {
         guard !output.json else { return }
-        if found.isEmpty { StandardError.note("There are no duplicates.") }
+        if found.isEmpty { StandardError.note(MineTidyText.merged(found)) }
         if !found.items.isEmpty {
             var table = Table(["HEX", "DUPLICATES", "DESCRIPTION"])
             for item in found.items {
@@ -68,7 +69,7 @@ struct MineTidyCommand: AsyncParsableCommand {
                 StandardError.note("Only the first \(found.items.count) hexes with duplicates are listed.")
             }
         }
-        if found.different > 0 { StandardError.note(MineTidyText.different(found.different)) }
+        if found.different > 0 { StandardError.wrapped(MineTidyText.different(found.different)) }
     }
 
     private var commandLine: String {
@@ -101,8 +102,9 @@ enum MineTidyText {
 
     static func different(_ count: Int) -> String {
         let (more, they) =
-            count == 1 ? ("1 more has", "It stays as it is.") : ("\(HumanText.grouped(count)) more have", "They stay as they are.")
-        return "\(more) the same URL or title as another one, but another value differs, or the hex would be too large. \(they)"
+            count == 1
+            ? ("1 link or hex has", "It stays as it is.") : ("\(HumanText.grouped(count)) links and hexes have", "They stay as they are.")
+        return "\(more) the URL or title of another one, but other values, or would make the hex too large. \(they)"
     }
 
     static func confirmation(_ found: MineTidyResult, line: String) -> Confirmation {
@@ -114,6 +116,7 @@ enum MineTidyText {
 
     /// Returns the sentence after duplicates were merged.
     static func merged(_ result: MineTidyResult) -> String {
-        result.isEmpty ? "There are no duplicates." : "\(count(result)) merged."
+        guard result.isEmpty else { return "\(count(result)) merged." }
+        return result.different == 0 ? "There are no duplicates." : "Nothing can be merged."
     }
 }

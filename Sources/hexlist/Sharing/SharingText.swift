@@ -61,7 +61,15 @@ enum SharingText {
             let note = shared.access.known == ShareAccess.none ? "sharing has ended" : access(shared.access)
             return "from \(owner(shared)) (\(note))"
         }
-        return "with " + names(current(shared).map { "\(name($0)) (\(access($0.access)))" })
+        return "with " + names(current(shared).map { "\(name($0)) (\(accessAndState($0)))" })
+    }
+
+    private static func accessAndState(_ peer: SharedHexView.Peer) -> String {
+        switch peer.state.known {
+        case .offered: "\(access(peer.access)), not joined"
+        case .left: "left"
+        case .joined, nil: access(peer.access)
+        }
     }
 
     static func access(_ access: ForwardCompatibleEnum<ShareAccess>) -> String {
