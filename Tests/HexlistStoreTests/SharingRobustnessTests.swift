@@ -309,6 +309,8 @@ private typealias Person = SharingPerson
         }
         try await send(kind == "new" ? [new] + deleted : deleted, of: list, to: ada, from: bob)
         #expect(try ada.hexes == ["Reading"] && ada.isConsistent())
+        let change = try ada.test.read { try $0.mineChanges(limit: 1, before: nil).items.first }
+        #expect((change?.hexes.deleted ?? 0) + (change?.links.deleted ?? 0) > 0)
         let items = try ada.test.read { try $0.trashPage(limit: 10, before: nil).items }
         _ = try await ada.store.restoreMine(numbers: items.map(\.number), at: start + 5)
         #expect(try ada.hexes == before && ada.isConsistent())

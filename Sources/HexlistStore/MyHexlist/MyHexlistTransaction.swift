@@ -316,7 +316,7 @@ struct MyHexlistTransaction {
     /// take effect with a later page, which deletes the hex, and deletions of hexes that are shared lists now.
     private mutating func addReceived(_ changes: [ListChange]) throws {
         let copied = try list.isShared ? [:] : writer.copiedHexes()
-        let changes = try changes.filter { change in
+        let changes = try Self.coalesced(changes).filter { change in
             let id = change.after.id
             guard list.isShared || id != list.id, id.kind == .hex || id.kind == .link, let state = try nodes.storage.row(id)?.state else {
                 return false
@@ -332,6 +332,20 @@ struct MyHexlistTransaction {
         for hex in deletions where !(hex.deletion?.with.map(deleted.contains) ?? false) {
             draft.countDeleted(try writer.deletedTogether(with: hex.id, in: list.row))
         }
+    }
+
+    /// Makes one change of those of one node.
+    private static func coalesced(_ changes: [ListChange]) -> [ListChange] {
+        var (result, indices): ([ListChange], [ListNode.ID: Int]) = ([], [:])
+        for change in changes {
+            if let index = indices[change.after.id] {
+                result[index].after = change.after
+            } else {
+                indices[change.after.id] = result.count
+                result.append(change)
+            }
+        }
+        return result
     }
 
     /// Whether a deleted node is one of some hexes, or was deleted together with one.
