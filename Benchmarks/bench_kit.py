@@ -207,12 +207,16 @@ class WakeUps:
         self.total += sum(count - self.last.get(thread, 0) for thread, count in now.items())
         self.last = now
 
-    def during(self, seconds):
-        end = time.monotonic() + seconds
-        while (left := end - time.monotonic()) > 0:
-            time.sleep(min(self.LOOK, left))
-            self.look()
-        return self.total
+
+def wake_ups_during(seconds, *pids):
+    """The number of wake-ups of each process."""
+    counters = [WakeUps(pid) for pid in pids]
+    end = time.monotonic() + seconds
+    while (left := end - time.monotonic()) > 0:
+        time.sleep(min(WakeUps.LOOK, left))
+        for counter in counters:
+            counter.look()
+    return [counter.total for counter in counters]
 
 
 started = []

@@ -126,14 +126,14 @@ public struct ListDuplicates: Equatable, Sendable {
         /// Whether a value differs, or one node cannot have all values.
         func differ(from other: Values) -> Bool {
             if !title.isEmpty, !other.title.isEmpty, title != other.title { return true }
-            guard registers[ListDuplicates.unknownMembers] == other.registers[ListDuplicates.unknownMembers] else { return true }
+            guard registers[ListNode.unknownMembers] == other.registers[ListNode.unknownMembers] else { return true }
             var count = registers.count
             for (name, value) in other.registers {
                 guard let own = registers[name] else {
                     count += 1
                     continue
                 }
-                if own != value, !name.bytes.starts(with: ListDuplicates.tagPrefix) { return true }
+                if own != value, !name.bytes.starts(with: ListNode.tagPrefix) { return true }
             }
             return count > maximumRegisters || bytes + other.bytes > ListLimits.nodeBytes
         }
@@ -151,11 +151,6 @@ public struct ListDuplicates: Equatable, Sendable {
             return added
         }
     }
-
-    /// The register with members of a hex or link that have no register of their own, as JSON.
-    fileprivate static let unknownMembers: UTF8Text = "extra"
-    /// The beginning of the name of a tag's register.
-    fileprivate static let tagPrefix = Array("tag/".utf8)
 }
 
 extension ListTransaction {

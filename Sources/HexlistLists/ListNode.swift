@@ -58,6 +58,11 @@ public struct ListNode: Identifiable, Equatable, Sendable {
     /// members of a shared list do not have them and have to derive the same tree.
     public static let privateRegisters: Set<UTF8Text> = ["read"]
 
+    /// The register with the members of a hex or link that have no register of their own, as JSON.
+    public static let unknownMembers: UTF8Text = "extra"
+    /// The beginning of the name of a tag's register.
+    public static let tagPrefix = Array("tag/".utf8)
+
     /// The greatest version among place, title and registers, without private registers; `nil` if there is none.
     public var version: ListVersion? {
         var version = place?.version

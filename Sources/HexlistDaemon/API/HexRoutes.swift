@@ -188,7 +188,7 @@ struct HexRoutes: Sendable {
                 let dead = try reader.deadLinks(of: [id] + hex.childIDs)
                 return (
                     hex, try reader.earlierLinks(of: hex), try reader.readLinks(of: hex.summary), dead, try reader.mineLinkIDs(of: id),
-                    try reader.sharing(of: [id])[id]
+                    try hex.summary.location == .mine ? reader.sharing(of: [id])[id] : nil
                 )
             }
         }

@@ -579,9 +579,6 @@ extension MyHexlistTransaction {
         var marked: [ListNode.ID] = []
         for sent in page.nodes {
             var node = sent
-            if isMember, let deletion = node.deletion, let hex = deletion.with, hex == node.id || hex == list.id || hex.kind != .hex {
-                node.deletion = DeletionMark(version: deletion.version)
-            }
             if isMember, let stored = try nodes.storage.row(node.id)?.node {
                 if !stored.isPurged { (node.url, node.service) = (stored.url, stored.service) }
                 if node.deletion?.with != nil { marked.append(node.id) }

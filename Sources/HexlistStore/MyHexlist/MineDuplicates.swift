@@ -81,9 +81,9 @@ extension StoreReader {
         var size = ListSize()
         for id in hexes {
             guard let hex = try hex(ofNode: id, in: list) else { return false }
-            let found = try first("SELECT hexesInside, linkCount + linksInside FROM hex WHERE id = ?", hex) { ($0.int(0), $0.int(1)) }
-            size.hexes += found?.0 ?? 0
-            size.links += found?.1 ?? 0
+            let contents = try sizeOfContents(ofHex: hex)
+            size.hexes += contents.hexes
+            size.links += contents.links
         }
         return size.hexes <= ProtocolLimits.children && size.links <= ProtocolLimits.links
     }

@@ -10,8 +10,8 @@ enum NodeRegisters {
     static let senderName: UTF8Text = "senderName"
     static let note: UTF8Text = "note"
     /// The unknown members of a hex or link, without tags and note, as a JSON object.
-    static let extra: UTF8Text = "extra"
-    private static let tagPrefix = Array("tag/".utf8)
+    static let extra = ListNode.unknownMembers
+    private static let tagPrefix = ListNode.tagPrefix
 
     /// Whether a register is one of those into which `values(ofExtra:)` splits unknown members.
     static func isExtra(_ name: UTF8Text) -> Bool { name == extra || name == note || name.bytes.starts(with: tagPrefix) }

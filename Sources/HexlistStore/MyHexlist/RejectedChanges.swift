@@ -4,7 +4,7 @@ internal import HexlistModel
 
 // The owner of a list has made it read-only, and had not received all changes of this member. These cannot stay in the list. Their rows
 // are marked as unconfirmed, and all rows are requested again. A received row replaces an unconfirmed one, and those that the owner does not
-// have are removed at the end. What this machine had changed, and the owner does not have, is copied into a hex of My Hexlist. Each of the
+// have are removed at the end. Changes of this machine that the owner does not have are copied into a hex of My Hexlist. Each of the
 // user's machines does that with its own changes.
 
 /// Copies of nodes of a list whose changes were rejected.

@@ -78,6 +78,12 @@ public struct HexSharing: Sendable, Equatable {
     public var members: Int
 }
 
+extension ListOverview.Access {
+    /// The access of the user to a shared list.
+    /// - Parameter text: the column `list.access`, which has no meaning for the owner.
+    fileprivate static func ofUser(_ text: String, isOwner: Bool) -> Self { isOwner ? .write : Self(rawValue: text) ?? .ended }
+}
+
 extension StoreReader {
     /// Returns the sharing of those hexes that are shared and at the top level of My Hexlist.
     public func sharing(of hexes: [Int64]) throws -> [Int64: HexSharing] {
@@ -92,8 +98,9 @@ extension StoreReader {
         var sharing: [Int64: HexSharing] = [:]
         for row in rows {
             guard let list = row.list, !row.isOwned || row.members > 0 else { continue }
-            let access: ListOverview.Access = row.isOwned ? .write : ListOverview.Access(rawValue: row.access) ?? .ended
-            sharing[row.hex] = HexSharing(list: list, isOwned: row.isOwned, access: access, members: row.isOwned ? row.members : 0)
+            sharing[row.hex] = HexSharing(
+                list: list, isOwned: row.isOwned, access: .ofUser(row.access, isOwner: row.isOwned),
+                members: row.isOwned ? row.members : 0)
         }
         return sharing
     }
@@ -137,14 +144,18 @@ extension StoreReader {
         }
         return SharedHex(
             hex: hex, list: record.id, subject: try subject(of: record.id, in: row), isOwned: columns.isOwned,
-            access: columns.isOwned ? .write : ListOverview.Access(rawValue: columns.access) ?? .ended, peers: members,
+            access: .ofUser(columns.access, isOwner: columns.isOwned), peers: members,
             hexes: size.hexes, links: size.links)
     }
 
     /// Returns the numbers of shown hexes and links inside a shared hex; 0 if it is not shown.
     func sharedHexSize(_ list: ListRecord) throws -> ListSize {
-        guard let hex = try hex(ofNode: list.id, in: list.row) else { return ListSize() }
-        return try first("SELECT hexesInside, linkCount + linksInside FROM hex WHERE id = ?", hex) {
+        try hex(ofNode: list.id, in: list.row).map(sizeOfContents) ?? ListSize()
+    }
+
+    /// Returns the numbers of shown hexes and links inside a hex, at all levels.
+    func sizeOfContents(ofHex hex: Int64) throws -> ListSize {
+        try first("SELECT hexesInside, linkCount + linksInside FROM hex WHERE id = ?", hex) {
             ListSize(hexes: $0.int(0), links: $0.int(1))
         } ?? ListSize()
     }

@@ -30,7 +30,7 @@ struct ShowCommand: AsyncParsableCommand {
                         try output.object(hex)
                     } else {
                         if position > 0 { try output.line() }
-                        let shared = hex.shared == nil ? nil : try await client.sharedHexesIfAny().shared.first { $0.hex == hex.id }
+                        let shared = hex.shared == nil ? nil : try await client.sharedHex(hex.id)
                         try show(hex, shared, output)
                     }
                     if hex.unread { unread.append(hex.id) }

@@ -38,10 +38,10 @@ struct MineTidyCommand: AsyncParsableCommand {
         try await common.withClient { client in
             if !yes {
                 let found = try await client.mineDuplicates(request)
-                if output.json, dryRun || found.isEmpty { try output.object(found) }
-                try list(found, output)
+                let isFinished = dryRun || found.isEmpty
+                if !output.json { try list(found, output) } else if isFinished { try output.object(found) }
                 try output.flush()
-                if dryRun || found.isEmpty { return }
+                if isFinished { return }
                 try MineTidyText.confirmation(found, line: commandLine).ask()
             }
             let merged = try await client.mergeMineDuplicates(request)
@@ -53,7 +53,6 @@ struct MineTidyCommand: AsyncParsableCommand {
     }
 
     private func list(_ found: MineTidyResult, _ output: Output) throws {
-        guard !output.json else { return }
         if found.isEmpty { StandardError.note(MineTidyText.merged(found)) }
         if !found.items.isEmpty {
             var table = Table(["HEX", "DUPLICATES", "DESCRIPTION"])

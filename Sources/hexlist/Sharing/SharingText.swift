@@ -61,13 +61,13 @@ enum SharingText {
             let note = shared.access.known == ShareAccess.none ? "sharing has ended" : access(shared.access)
             return "from \(owner(shared)) (\(note))"
         }
-        return "with " + names(current(shared).map { "\(name($0)) (\(accessAndState($0)))" })
+        return "with " + names(current(shared).map { "\(name($0)) (\(accessAndState($0, of: shared)))" })
     }
 
-    private static func accessAndState(_ peer: SharedHexView.Peer) -> String {
+    private static func accessAndState(_ peer: SharedHexView.Peer, of shared: SharedHexView) -> String {
         switch peer.state.known {
-        case .offered: "\(access(peer.access)), not joined"
-        case .left: "left"
+        case .offered: "\(access(peer.access)), \(state(peer, of: shared))"
+        case .left: state(peer, of: shared)
         case .joined, nil: access(peer.access)
         }
     }
