@@ -9,13 +9,14 @@ import Testing
 /// Another program writes to the store, or checkpoints it, between two transactions. No data of either is lost.
 @Suite(.timeLimit(.minutes(5))) struct ForeignWriterTests {
     private let test: TestStore
-    /// The other program's connection, with SQLite's defaults.
+    /// The other program's connection, with SQLite's defaults except for the busy timeout: the store may be indexing in a transaction.
     private let foreign: DatabaseQueue
 
     init() throws {
         test = try TestStore()
         var configuration = Configuration()
         configuration.allowsUnsafeTransactions = true
+        configuration.busyMode = .timeout(60)
         foreign = try DatabaseQueue(path: test.path, configuration: configuration)
         try foreign.write { try $0.execute(sql: "CREATE TABLE foreignNote (number INTEGER PRIMARY KEY)") }
     }
