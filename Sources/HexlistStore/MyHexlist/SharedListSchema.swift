@@ -23,6 +23,9 @@ enum SharedListSchema {
         CREATE INDEX listUnusedReplica ON list (replica) WHERE hasUsedReplica = 0;
         DROP INDEX nodeTrashBytes;
         CREATE INDEX nodeTrashBytes ON node (trashNumber, trashBytes, list) WHERE trashNumber IS NOT NULL;
+        -- Purged rows have no parent.
+        DROP INDEX nodeWaiting;
+        CREATE INDEX nodeWaiting ON node (parent) WHERE container IS NULL AND parent IS NOT NULL;
         CREATE INDEX nodeTree ON node (list) WHERE kind = 1;
         CREATE INDEX nodeEntries ON node (list, uuid) WHERE kind = 3;
         -- Of a shared list: the node of My Hexlist that shows it (`SharedListEntry`); NULL while there is none that is not deleted.
