@@ -1145,7 +1145,7 @@ class Machine(foreign.Peer):
         while True:
             after = f"replica={cursor[0]:016x}&after={cursor[1]}&" if cursor else ""
             target = f"/lists/{uuid_text(list_id)}?{after}as={replica_number:016x}"
-            page = page_of(await asyncio.wait_for(client.get(target, READ_BYTES), 300), is_person)
+            page = page_of(await asyncio.wait_for(client.get(target, READ_BYTES), 300), is_person, list_id in self.store.shared)
             for error in page.left_out:
                 event("leftOut", error=error)
             begins = page.after == 0 or cursor == (page.replica, page.after)

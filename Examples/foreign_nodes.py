@@ -420,8 +420,8 @@ def list_of(value):
     return uuid.UUID(value).bytes
 
 
-def page_of(data, is_person):
-    """A page from an own machine or from another person."""
+def page_of(data, is_person, is_shared):
+    """A page from an own machine or from another person, of the collection or of a shared list."""
     page = read_json(data)
     try:
         if not isinstance(page, dict) or not isinstance(page.get("by"), list) or not isinstance(page.get("rows"), list):
@@ -437,7 +437,10 @@ def page_of(data, is_person):
     for row in page["rows"]:
         try:
             node = node_of(row, list_id, by)
-            nodes.append(of_person(node) if is_person else node)
+            node = of_person(node) if is_person else node
+            if is_shared and max(node.times()) > clock_now() + HALF_DAY << 16:
+                raise Malformed("a version is more than 12 hours ahead")
+            nodes.append(node)
         except Malformed as error:
             left_out.append(str(error))
     if any(max(node.times()) > clock_now() + YEARS << 16 for node in nodes):
@@ -452,6 +455,4 @@ def of_person(node):
     node = replace(node, registers={name: value for name, value in node.registers.items() if name not in PRIVATE})
     if not node.times():
         raise Malformed("nothing has a version")
-    if max(node.times()) > clock_now() + HALF_DAY << 16:
-        raise Malformed("a version is more than 12 hours ahead")
     return node

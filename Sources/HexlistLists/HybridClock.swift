@@ -22,6 +22,9 @@ public struct HybridClock: Sendable, Equatable {
     /// The first time of a millisecond, between 0 and `maximumTime`.
     public static func time(milliseconds: Int64) -> Int64 { min(max(milliseconds, 0), maximumTime >> 16) << 16 }
 
+    /// The last time of a millisecond, between 0 and `maximumTime`.
+    public static func latest(milliseconds: Int64) -> Int64 { time(milliseconds: milliseconds) | 0xFFFF }
+
     public static func milliseconds(of time: Int64) -> Int64 { time >> 16 }
     public static func counter(of time: Int64) -> Int64 { time & 0xFFFF }
 }

@@ -6,12 +6,13 @@ extension ListPage {
     /// unknown registers and kinds are kept.
     /// - Parameters:
     ///   - bytes: the page's JSON, at most `ListLimits.receivedPageBytes`.
-    ///   - sender: entries of shared lists and private registers are accepted from own machines only. Nodes of other persons with a version
-    ///     that is more than `ListLimits.clockAhead` ahead are left out.
+    ///   - sender: entries of shared lists and private registers are accepted from own machines only.
+    ///   - isShared: whether it is a page of a shared list. Nodes with a version that is more than `ListLimits.clockAhead` ahead are left out
+    ///     then; their machine sends them with other versions when its clock is right.
     ///   - now: milliseconds since 1970.
-    /// - Throws: `JSONFault` if the page itself is malformed or has too many nodes; `VersionAhead` if it comes from an own machine, and a
+    /// - Throws: `JSONFault` if the page itself is malformed or has too many nodes; `VersionAhead` if it is a page of a collection, and a
     ///   version is more than `ListLimits.ownClockAhead` ahead.
-    public init(decoding bytes: [UInt8], from sender: Peer, now: Int64) throws {
+    public init(decoding bytes: [UInt8], from sender: Peer, isShared: Bool, now: Int64) throws {
         guard bytes.count <= ListLimits.receivedPageBytes else { throw JSONFault("the page is too long") }
         let page = try JSONObject(JSONValue(parsing: bytes))
         guard let list = page["list"]?.string.flatMap({ UUIDBytes($0) }).flatMap({ ListNode.ID($0) }) else {
@@ -29,13 +30,13 @@ extension ListPage {
         self.init(list: list, replica: replica, after: after, through: through, isLast: try page.value("last"))
         let decoder = NodeDecoder(
             list: list, writers: writers.map { $0.string.flatMap { ReplicaNumber($0) } }, isFromOwnMachine: sender == .ownMachine,
-            latest: HybridClock.time(
-                milliseconds: now.addingClamped(sender == .ownMachine ? ListLimits.ownClockAhead : ListLimits.clockAhead)) | 0xFFFF)
+            isShared: isShared,
+            latest: HybridClock.latest(milliseconds: now.addingClamped(isShared ? ListLimits.clockAhead : ListLimits.ownClockAhead)))
         nodes.reserveCapacity(rows.count)
         for row in rows { if let node = try decoder.node(row) { nodes.append(node) } else { skipped += 1 } }
     }
 
-    /// A version of an own machine is too far ahead. Its node is not left out, because it would never be requested again.
+    /// A version in a collection is too far ahead. Its node is not left out, because it would never be requested again.
     public struct VersionAhead: Error, Equatable {}
 
     /// Maximum replica numbers that fit into a page.
@@ -49,6 +50,7 @@ private struct NodeDecoder {
     /// refers to `nil` are left out.
     let writers: [ReplicaNumber?]
     let isFromOwnMachine: Bool
+    let isShared: Bool
     /// The greatest time of a version.
     let latest: Int64
 
@@ -150,7 +152,7 @@ private struct NodeDecoder {
         let clock = milliseconds << 16 | counter
         guard clock > 0 else { throw Malformed() }
         guard clock <= latest else {
-            if isFromOwnMachine { throw ListPage.VersionAhead() }
+            if !isShared { throw ListPage.VersionAhead() }
             throw Malformed()
         }
         return ListVersion(clock: clock, replica: replica)

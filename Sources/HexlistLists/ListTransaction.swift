@@ -5,7 +5,7 @@
 public struct ListTransaction<Storage: ListStorage> {
     public var storage: Storage
     /// The digest of all rows; `nil` if it is not maintained.
-    public private(set) var digest: ListDigest?
+    public internal(set) var digest: ListDigest?
     public internal(set) var clock: HybridClock
     /// The changed nodes, in order.
     public private(set) var changes: [ListChange] = []

@@ -83,7 +83,7 @@ import Testing
                 var encoder = ListPageEncoder(list: world.list, receiver: .ownMachine)
                 for node in nodes where !encoder.append(node) { throw Failure("the page is full") }
                 let json = encoder.encoded(replica: ReplicaNumber(99), after: 0, through: 1, isLast: false)
-                let page = try ListPage(decoding: json, from: .otherPerson, now: world.now + world.skews[machine])
+                let page = try ListPage(decoding: json, from: .otherPerson, isShared: true, now: world.now + world.skews[machine])
                 forged.formUnion(page.nodes.map(\.id))
                 try world.machines[machine].receive(page, from: 9, at: world.now + world.skews[machine])
                 // The other machine gets different values with the same versions.

@@ -17,7 +17,7 @@ import Testing
         let json =
             #"{"list":"\#(Self.list)","replica":"00000000000000aa","after":3,"through":9,"last":true,\#(Self.replicas),"#
             + #""rows":[\#(rows)]}"#
-        return try ListPage(decoding: Array(json.utf8), from: sender, now: Self.now)
+        return try ListPage(decoding: Array(json.utf8), from: sender, isShared: sender == .otherPerson, now: Self.now)
     }
 
     private func encode(_ page: ListPage, for receiver: ListPage.Peer = .ownMachine) -> String {
@@ -71,9 +71,10 @@ import Testing
         }
         let page = history.machines[0].page(to: ReplicaNumber(0), after: nil, limit: .max)
         let json = encode(page)
-        #expect(try ListPage(decoding: Array(json.utf8), from: .ownMachine, now: history.now) == page)
+        #expect(try ListPage(decoding: Array(json.utf8), from: .ownMachine, isShared: false, now: history.now) == page)
         // Other persons get no private registers.
-        let other = try ListPage(decoding: Array(encode(page, for: .otherPerson).utf8), from: .otherPerson, now: history.now)
+        let other = try ListPage(
+            decoding: Array(encode(page, for: .otherPerson).utf8), from: .otherPerson, isShared: true, now: history.now)
         #expect(other.skipped == 0 && other.nodes.count == page.nodes.count)
         #expect(page.nodes.contains { $0.registers["read"] != nil } && !other.nodes.contains { $0.registers["read"] != nil })
     }
@@ -135,7 +136,7 @@ import Testing
         for row in rows {
             let page = try decode(row)
             #expect(page.skipped == 0 && page.nodes.count == 1, "\(row.prefix(200))")
-            #expect(try ListPage(decoding: Array(encode(page).utf8), from: .otherPerson, now: Self.now).nodes == page.nodes)
+            #expect(try ListPage(decoding: Array(encode(page).utf8), from: .otherPerson, isShared: true, now: Self.now).nodes == page.nodes)
         }
     }
 
@@ -176,15 +177,15 @@ import Testing
         ]) func refused(members: String) throws
     {
         let valid = #"{"list":"\#(Self.list)","replica":"00000000000000aa","after":3,"through":9,"last":true,\#(Self.replicas),"rows":[]"#
-        #expect(try ListPage(decoding: Array((valid + "}").utf8), from: .ownMachine, now: 0).nodes.isEmpty)
+        #expect(try ListPage(decoding: Array((valid + "}").utf8), from: .ownMachine, isShared: false, now: 0).nodes.isEmpty)
         // If a member occurs twice, the last one is used, so the malformed one is appended.
         let json = members.first == "{" && members.count > 2 ? valid + "," + members.dropFirst() : members
-        #expect(throws: JSONFault.self) { try ListPage(decoding: Array(json.utf8), from: .ownMachine, now: 0) }
+        #expect(throws: JSONFault.self) { try ListPage(decoding: Array(json.utf8), from: .ownMachine, isShared: false, now: 0) }
     }
 
     @Test("a page over 2 MiB is refused unread") func tooLong() {
         let bytes = Array(repeating: UInt8(ascii: " "), count: ListLimits.receivedPageBytes + 1)
-        #expect(throws: JSONFault.self) { try ListPage(decoding: bytes, from: .ownMachine, now: 0) }
+        #expect(throws: JSONFault.self) { try ListPage(decoding: bytes, from: .ownMachine, isShared: false, now: 0) }
     }
 
     @Test("a full page ends before the node that does not fit, and a node of the maximum size is a page of its own") func bounds() throws {
@@ -210,7 +211,7 @@ import Testing
                 let json = encoder.encoded(replica: ReplicaNumber(1), after: 0, through: 1, isLast: false)
                 #expect(json.count <= ListLimits.pageBytes || count == 1)
                 #expect(json.count <= ListLimits.receivedPageBytes)
-                let page = try ListPage(decoding: json, from: .ownMachine, now: 0)
+                let page = try ListPage(decoding: json, from: .ownMachine, isShared: false, now: 0)
                 #expect(page.skipped == 0 && page.nodes == Array(nodes.dropFirst(counts.reduce(0, +)).prefix(count)))
                 counts.append(count)
             }

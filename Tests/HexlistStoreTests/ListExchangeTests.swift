@@ -82,7 +82,7 @@ private final class Machine {
         let request = try test.read { try $0.listPageRequest(of: list, from: other.peer.id) }
         guard case .page(_, let parsed) = ListRequestTarget(ListRequestTarget.page(list, request).description) else { return nil }
         guard case .page(let json) = try other.store.listPageSync(list, parsed, for: peer.id, at: now) else { return nil }
-        let page = try ListPage(decoding: json, from: .ownMachine, now: now)
+        let page = try ListPage(decoding: json, from: .ownMachine, isShared: false, now: now)
         received += page.nodes.count
         _ = try await store.mergeListPage(page, answering: request, from: other.peer.id, as: .ownMachine, at: now, diskReserve: 0)
         return page
@@ -265,7 +265,7 @@ private struct Failure: Error {
         guard case .page(let json) = try ada.store.listPageSync(list, request, for: bob.peer.id, at: start) else {
             return #expect(Bool(false))
         }
-        let page = try ListPage(decoding: json, from: .ownMachine, now: start)
+        let page = try ListPage(decoding: json, from: .ownMachine, isShared: false, now: start)
         func merge(reserve: Int64 = 0) async throws -> ListPageResult {
             try await bob.store.mergeListPage(page, answering: request, from: ada.peer.id, as: .ownMachine, at: start, diskReserve: reserve)
         }
@@ -618,7 +618,7 @@ private struct Failure: Error {
         guard case .page(let json) = try ada.store.listPageSync(list, request, for: bob.peer.id, at: start) else {
             return #expect(Bool(false))
         }
-        let whole = try ListPage(decoding: json, from: .ownMachine, now: start)
+        let whole = try ListPage(decoding: json, from: .ownMachine, isShared: false, now: start)
         #expect(whole.nodes.count == 12)
         let nodes = isReversed ? whole.nodes.reversed() : whole.nodes
         var deleted = (hexes: 0, links: 0)
@@ -655,7 +655,7 @@ private struct Failure: Error {
         guard case .page(let json) = try ada.store.listPageSync(list, request, for: bob.peer.id, at: start) else {
             return #expect(Bool(false))
         }
-        var page = try ListPage(decoding: json, from: .ownMachine, now: start)
+        var page = try ListPage(decoding: json, from: .ownMachine, isShared: false, now: start)
         for index in page.nodes.indices {
             let version = ListVersion(clock: (page.nodes[index].version?.clock ?? 0) + 1, replica: ReplicaNumber(UInt64(index) + 1))
             page.nodes[index].title = ListNode.Register(version: version, value: "t")

@@ -33,6 +33,7 @@ final class SharingPerson {
     func request(from other: SharingPerson, at now: Int64 = start) async throws -> [SharingChange] {
         let json = try other.test.read { try $0.listOverview(for: self.peer.id, at: now) }.json
         let overview = try ListOverview(decoding: json)
+        if overview.clockDifference(at: now) == nil { _ = try await store.correctVersions(at: now) }
         let changes = try await store.applyOverview(overview, from: other.peer.id, at: now)
         for entry in overview.lists where entry.access != .ended {
             let state = try test.read { try $0.localListState(with: other.peer.id) }
@@ -55,7 +56,8 @@ final class SharingPerson {
         let request = try test.read { try $0.listPageRequest(of: list, from: other.peer.id) }
         guard case .page(let json) = try other.store.listPageSync(list, request, for: peer.id, at: now) else { return nil }
         let isOwn = try test.read { try $0.isOwnMachine(other.peer.id) }
-        let page = try ListPage(decoding: json, from: isOwn ? .ownMachine : .otherPerson, now: now)
+        let isShared = try test.read { try ListRecord(list, on: $0)?.isShared ?? false }
+        let page = try ListPage(decoding: json, from: isOwn ? .ownMachine : .otherPerson, isShared: isShared, now: now)
         let result = try await store.mergeListPage(
             page, answering: request, from: other.peer.id, as: isOwn ? .ownMachine : .otherPerson, at: now, diskReserve: 0)
         if let rejection = result.rejection { rejections.append(rejection) }

@@ -305,6 +305,14 @@ extension Node {
         let json = try await transfers.requestList(.overview, from: peer)
         let overview = try ListOverview(decoding: json)
         let clock = clocks.milliseconds
+        if overview.clockDifference(at: clock) == nil {
+            let corrected = try await store.correctVersions(at: clock)
+            if corrected > 0 {
+                logger.notice(
+                    "values of shared hexes were written while the clock was ahead, and have the present time now",
+                    metadata: ["count": "\(corrected)"])
+            }
+        }
         lists.record(try await store.applyOverview(overview, from: peer, at: clock), of: peer, self)
         let localState = try await store.read { try $0.localListState(with: peer) }
         return { exchange, now, actions in
@@ -313,17 +321,19 @@ extension Node {
     }
 
     fileprivate func requestPage(of list: ListNode.ID, from peer: PeerID) async throws -> ListDriver.Event {
-        let (request, isFirst, isOwn, epoch) = try await store.read { reader in
+        let (request, isFirst, isOwn, known) = try await store.read { reader in
             (
                 try reader.listPageRequest(of: list, from: peer), try list == reader.mineList() && !reader.hasReceivedList(from: peer),
-                try reader.isOwnMachine(peer), try reader.localListState(with: peer).lists.first { $0.id == list }?.epoch ?? .empty
+                try reader.isOwnMachine(peer), try reader.localListState(with: peer).lists.first { $0.id == list }
             )
         }
-        guard lists.isCurrent(epoch, of: list, with: peer) else { throw ListFault.outdated }
+        guard lists.isCurrent(known?.epoch ?? .empty, of: list, with: peer) else { throw ListFault.outdated }
         let json = try await transfers.requestList(.page(list, request), from: peer)
         let now = clocks.milliseconds
         let sender = isOwn ? ListPage.Peer.ownMachine : .otherPerson
-        let page = try await transfers.onFileThread { try ListPage(decoding: json, from: sender, now: now) }
+        // A collection that is to be joined is not known yet.
+        let isShared = known?.isCollection == false
+        let page = try await transfers.onFileThread { try ListPage(decoding: json, from: sender, isShared: isShared, now: now) }
         func merge(_ backup: MyHexlistBackup?) async throws -> ListPageResult {
             try await store.mergeListPage(
                 page, answering: request, from: peer, as: sender, backup: backup?.path, at: now, diskReserve: diskReserve)

@@ -390,10 +390,3 @@ extension SQLStatement {
 
     fileprivate func utf8Text(_ column: Int32) -> UTF8Text { UTF8Text(utf8: bytes(column)) }
 }
-
-extension ListNode {
-    /// The versions of all values.
-    fileprivate var versions: [ListVersion] {
-        [place?.version, title?.version, deletion?.version].compactMap(\.self) + registers.values.map(\.version)
-    }
-}

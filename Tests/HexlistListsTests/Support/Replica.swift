@@ -162,7 +162,7 @@ struct World {
         var encoder = ListPageEncoder(list: list, receiver: .ownMachine)
         for node in page.nodes where !encoder.append(node) { throw Failure("the page is full") }
         let json = encoder.encoded(replica: page.replica, after: page.after, through: page.through, isLast: page.isLast)
-        let decoded = try ListPage(decoding: json, from: .ownMachine, now: now + skews[machine])
+        let decoded = try ListPage(decoding: json, from: .ownMachine, isShared: false, now: now + skews[machine])
         guard decoded == page else { throw Failure("the page is different after decoding: \(String(decoding: json, as: UTF8.self))") }
         return decoded
     }
