@@ -579,13 +579,17 @@ extension MyHexlistTransaction {
         var marked: [ListNode.ID] = []
         for sent in page.nodes {
             var node = sent
+            let isMarked = node.deletion?.with != nil
             if isMember, let stored = try nodes.storage.row(node.id)?.node {
                 if !stored.isPurged { (node.url, node.service) = (stored.url, stored.service) }
-                if node.deletion?.with != nil { marked.append(node.id) }
+                if isMarked { marked.append(node.id) }
+            } else if !isMember, isMarked, node.id.kind == .hex {
+                marked.append(node.id)
             }
             try mergeOrReplace(node, sentAs: sent)
         }
-        if !marked.isEmpty { try deleteAlone(marked) }
+        if isMember, !marked.isEmpty { try deleteAlone(marked) }
+        if !isMember { try breakCycles(ofDeletionsOf: marked) }
         for change in nodes.changes where change.parts.contains(.restoring) { try countRestoredInside(change.after.id) }
         try deriveTree()
         return ListPageResult(change: draft.isEmpty ? nil : try ListRecord(on: writer).changes + 1, hexes: draft.hexes, links: draft.links)
@@ -601,6 +605,28 @@ extension MyHexlistTransaction {
             var node = ListNode(id: id)
             node.deletion = DeletionMark(version: deletion.version)
             try nodes.merge(node, isReceived: true, sentAs: row.node)
+        }
+    }
+
+    /// Removes the hex from one deletion mark of each cycle of marks, because no hex of a cycle would be an item of the trash: from that of
+    /// the hex with the smallest id, which all machines choose. Two machines make a cycle by moving one hex each into the other one and
+    /// deleting that.
+    private mutating func breakCycles(ofDeletionsOf hexes: [ListNode.ID]) throws {
+        for start in hexes {
+            var cycle: [ListNode] = []
+            var next = start
+            // A peer could send a long chain.
+            while cycle.count < ListStructure.levels, let node = try nodes.storage.row(next)?.node, node.isMarkedDeleted,
+                let hex = node.deletion?.with
+            {
+                cycle.append(node)
+                next = hex
+                if next == start { break }
+            }
+            guard next == start, let first = cycle.min(by: { $0.id < $1.id }), let deletion = first.deletion else { continue }
+            var node = ListNode(id: first.id)
+            node.deletion = DeletionMark(version: deletion.version)
+            try nodes.merge(node, isReceived: true, sentAs: first)
         }
     }
 

@@ -1,0 +1,63 @@
+import HexlistLists
+import HexlistModel
+import TestSupport
+import Testing
+
+@testable import HexlistStore
+
+private typealias Person = SharingPerson
+
+@Suite(.timeLimit(.minutes(5))) struct DeletionCycleTests: SharingScenario {
+    private func exchange(_ first: Person, _ second: Person, at offset: Int64) async throws {
+        for _ in 0..<3 {
+            try await first.request(from: second, at: start + offset)
+            try await second.request(from: first, at: start + offset)
+        }
+    }
+
+    @Test("hexes that two machines moved into each other and deleted are in the trash of both", arguments: [false, true])
+    func movedIntoEachOther(isLaterFirst: Bool) async throws {
+        let (desktop, laptop) = (try Person(1), try Person(2))
+        try await pair(desktop, laptop)
+        var hexes: [Int64] = []
+        for title in ["A", "B"] {
+            let hex = try await desktop.store.addMine(content(title, links: 0), at: start + Int64(hexes.count))
+            try await desktop.store.editMine(hex, MineEdit(links: [link(title)]), at: start + 2)
+            hexes.append(hex)
+        }
+        try await exchange(desktop, laptop, at: 3)
+        let before = try desktop.hexes
+        #expect(try before.count == 2 && laptop.hexes == before)
+
+        for (machine, (inner, outer)) in [(desktop, ("A", "B")), (laptop, ("B", "A"))] {
+            let time = start + ((machine === desktop) == isLaterFirst ? 5 : 4)
+            let (inner, outer) = (try machine.hex(inner), try machine.hex(outer))
+            try await machine.store.moveMine(inner, into: outer, at: time)
+            _ = try await machine.store.change([outer], .delete, at: time)
+        }
+        try await exchange(desktop, laptop, at: 6)
+        for machine in [desktop, laptop] {
+            #expect(try machine.hexes.isEmpty && machine.isConsistent())
+            let items = try machine.test.read { try $0.trashPage(limit: 9, before: nil).items }
+            #expect(items.reduce(0) { $0 + ($1.url == nil ? 1 : 0) + $1.hexesInside } == 2, "\(items)")
+            #expect(items.reduce(0) { $0 + ($1.url == nil ? 0 : 1) + $1.links } == 2, "\(items)")
+        }
+        #expect(try digest(desktop) == digest(laptop))
+
+        let numbers = try laptop.test.read { try $0.trashPage(limit: 9, before: nil).items.map(\.number) }
+        _ = try await laptop.store.restoreMine(numbers: numbers, at: start + 7)
+        try await exchange(desktop, laptop, at: 8)
+        for machine in [desktop, laptop] {
+            let hexes = try machine.hexes
+            #expect(hexes.count == 1 && hexes[0].contains("["), "\(hexes)")
+            let links = try machine.test.read { try $0.first("SELECT count(*) FROM node WHERE kind = 2 AND state = 0") { $0.int(0) } }
+            #expect(links == 2)
+            #expect(try machine.isConsistent())
+        }
+        #expect(try desktop.hexes == laptop.hexes && digest(desktop) == digest(laptop))
+    }
+
+    private func digest(_ person: Person) throws -> Int64? {
+        try person.test.read { try $0.first("SELECT digest FROM list") { $0.int64(0) } }
+    }
+}
