@@ -246,3 +246,30 @@ extension SQLListStorage {
         Dictionary(uniqueKeysWithValues: try nodes().compactMap { node in try row(node.id).map { (node.id, $0) } })
     }
 }
+
+extension StoreReader {
+    /// Returns the content of a hex without its inner hexes, from its nodes.
+    fileprivate func content(of hex: ListRow, in storage: SQLListStorage) throws -> HexContent {
+        var content = HexContent()
+        func register(_ name: UTF8Text) -> [UInt8] { hex.node.registers[name]?.value.bytes ?? [] }
+        content.hexDescription = content.add(bytes: hex.node.title?.value.bytes ?? [])
+        content.hexColor = content.add(bytes: register(NodeRegisters.color))
+        content.senderUUID = content.add(bytes: register(NodeRegisters.sender))
+        content.senderName = content.add(bytes: register(NodeRegisters.senderName))
+        content.extra = content.add(bytes: NodeRegisters.extra(of: hex.node.registers.mapValues(\.value)))
+        let links = try SQLStatement(
+            """
+            SELECT url, title, service, registers FROM node WHERE \(storage.isShown(in: hex.node.id)) AND kind = 2 ORDER BY orderKey, uuid
+            """, on: db)
+        defer { links.reset() }
+        try links.bind([hex.node.id.uuid])
+        while try links.step() {
+            let extra = links.isNull(3) ? [] : NodeRegisters.extra(of: NodeRegisters.values(inColumn: links.bytes(3)))
+            content.links.append(
+                LinkContent(
+                    url: content.add(bytes: links.bytes(0)), linkDescription: content.add(bytes: links.bytes(1)),
+                    service: content.add(bytes: links.bytes(2)), extra: content.add(bytes: extra)))
+        }
+        return content
+    }
+}

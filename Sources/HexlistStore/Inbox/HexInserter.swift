@@ -108,11 +108,6 @@ struct HexInserter {
         }
     }
 
-    /// Inserts the links of a stored hex that has no links. After an error, some links may have been inserted.
-    func insertLinks(of content: HexContent, _ hex: Int64) throws {
-        try Self.withTexts(of: content) { try insert(content.links[...], of: hex, $0) }
-    }
-
     @inline(__always)
     func insert(_ links: ArraySlice<LinkContent>, of hex: Int64, _ texts: HexTextBuffers) throws {
         var rows = LinkRows(links.count, with: self.links)

@@ -63,7 +63,11 @@ extension HexlistError {
             return HexlistError(
                 .badRequest, "A hex has at most \(ProtocolLimits.children) hexes in it; this one has \(content.children.count).")
         }
-        return HexlistError(.badRequest, "A hex has at most \(ProtocolLimits.links) links; this one has \(content.allLinkCount).")
+        return tooManyLinks(content.allLinkCount)
+    }
+
+    static func tooManyLinks(_ count: Int) -> HexlistError {
+        HexlistError(.badRequest, "A hex has at most \(ProtocolLimits.links) links; this one has \(count).")
     }
 
     public static func noHex(_ id: Int64) -> HexlistError {

@@ -149,62 +149,73 @@ extension StoreWriter {
     /// Writes the values of a hex into its row, and its links.
     /// - Parameter isExtended: whether its links changed.
     private func show(_ hex: ChangedHex, _ storage: SQLListStorage, isExtended: Bool) throws {
-        guard let node = try storage.row(hex.node) else { return }
-        var content = try content(of: node, in: storage)
-        let texts = [content.hexDescription, content.hexColor, content.senderUUID, content.senderName, content.extra].map(content.bytes)
-        let present = try first("SELECT description, color, senderUUID, senderName, extra FROM hex WHERE id = ?", hex.row) { row in
-            (0..<5).map { row.bytes($0) }
-        }
-        guard isExtended || texts != present else { return }
-        if content.links.count > ProtocolLimits.links {
-            // Changes of several machines together may exceed the limit. Links beyond the ids that are reserved for a hex are not shown.
-            let count = try first("SELECT linkCount FROM hex WHERE id = ?", hex.row) { $0.int(0) } ?? 0
-            if content.links.count > HexInserter.maximumLinks { content.links.removeLast(content.links.count - HexInserter.maximumLinks) }
-            guard storage.source != nil || content.links.count <= count else { throw HexlistError.tooLarge(content) }
-        }
+        guard let values = try storage.row(hex.node)?.node else { return }
+        func register(_ name: UTF8Text) -> UTF8Text { values.registers[name]?.value ?? .empty }
+        let texts = [
+            values.title?.value ?? .empty, register(NodeRegisters.color), register(NodeRegisters.sender),
+            register(NodeRegisters.senderName),
+            UTF8Text(utf8: NodeRegisters.extra(of: values.registers.mapValues(\.value))),
+        ]
+        let present = try first(
+            "SELECT description, color, senderUUID, senderName, extra, linkCount, byteCount FROM hex WHERE id = ?", hex.row
+        ) { row in (texts: (0..<5).map { UTF8Text(utf8: row.bytes($0)) }, links: row.int(5), bytes: row.int(6)) }
+        guard let present, isExtended || texts != present.texts else { return }
         try unindex([hex.row])
-        let before = try size(of: hex.row)
+        let size = { (texts: [UTF8Text]) in texts.reduce(0) { $0 + $1.count } }
+        var (count, bytes) = (present.links, present.bytes - size(present.texts) + size(texts))
+        if isExtended {
+            let links = try showLinks(of: hex, storage)
+            (count, bytes) = (links.count, size(texts) + links.bytes)
+            // Changes of several machines together may exceed the limit.
+            guard storage.source != nil || count <= max(present.links, ProtocolLimits.links) else {
+                throw HexlistError.tooManyLinks(count)
+            }
+            try forgetDeadLinks(of: hex.row)
+        }
         try run(
             """
             UPDATE hex SET description = ?, color = ?, senderUUID = ?, senderName = ?, extra = ?, linkCount = ?, byteCount = ? WHERE id = ?
-            """, UTF8Text(utf8: texts[0]), UTF8Text(utf8: texts[1]), UTF8Text(utf8: texts[2]), UTF8Text(utf8: texts[3]),
-            UTF8Text(utf8: texts[4]), content.links.count, content.byteCount, hex.row)
-        if isExtended {
-            try run("DELETE FROM link WHERE id BETWEEN ?1 << 13 AND (?1 << 13) + 8191", hex.row)
-            try inserter().insertLinks(of: content, hex.row)
-            try forgetDeadLinks(of: hex.row)
+            """, texts[0], texts[1], texts[2], texts[3], texts[4], count, bytes, hex.row)
+        if count != present.links {
             let parent = try first("SELECT parent FROM hex WHERE id = ?", hex.row) { $0.optionalInt64(0) } ?? nil
-            let difference = try size(of: hex.row).links - before.links
-            if let parent, difference != 0 { try countInside(parent, hexes: 0, links: difference) }
+            if let parent { try countInside(parent, hexes: 0, links: Int64(count - present.links)) }
         }
         try reindex([hex.row])
     }
-}
 
-extension StoreReader {
-    /// Returns the content of a hex without its inner hexes, from its nodes.
-    func content(of hex: ListRow, in storage: SQLListStorage) throws -> HexContent {
-        var content = HexContent()
-        func register(_ name: UTF8Text) -> [UInt8] { hex.node.registers[name]?.value.bytes ?? [] }
-        content.hexDescription = content.add(bytes: hex.node.title?.value.bytes ?? [])
-        content.hexColor = content.add(bytes: register(NodeRegisters.color))
-        content.senderUUID = content.add(bytes: register(NodeRegisters.sender))
-        content.senderName = content.add(bytes: register(NodeRegisters.senderName))
-        content.extra = content.add(bytes: NodeRegisters.extra(of: hex.node.registers.mapValues(\.value)))
-        // Without `ListRow`s, because a hex may have 5 000 links and is read after each change of one of them.
-        let links = try SQLStatement(
+    /// Writes the links of a hex, except those whose rows are right. Links beyond the ids that are reserved for a hex are not shown.
+    ///
+    /// Has one link in memory at a time: a member of a shared list may fill one hex with all texts that the list may have.
+    /// - Returns: the number of links that are shown, and the UTF-8 bytes of their texts.
+    private func showLinks(of hex: ChangedHex, _ storage: SQLListStorage) throws -> (count: Int, bytes: Int) {
+        // First only the ids, so that SQLite sorts no texts.
+        let nodes = try all(
+            "SELECT id FROM node WHERE \(storage.isShown(in: hex.node)) AND kind = 2 ORDER BY orderKey, uuid LIMIT ?", hex.node.uuid,
+            HexInserter.maximumLinks
+        ) { $0.int64(0) }
+        let node = try SQLStatement("SELECT url, coalesce(title, ''), service, registers FROM node WHERE id = ?", on: db)
+        let link = try SQLStatement(
             """
-            SELECT url, title, service, registers FROM node WHERE \(storage.isShown(in: hex.node.id)) AND kind = 2 ORDER BY orderKey, uuid
+            INSERT INTO link (id, url, description, service, extra) VALUES (?, ?, ?, ?, ?)
+            ON CONFLICT (id) DO UPDATE
+                SET (url, description, service, extra) = (excluded.url, excluded.description, excluded.service, excluded.extra)
+                WHERE (url, description, service, extra) <> (excluded.url, excluded.description, excluded.service, excluded.extra)
             """, on: db)
-        defer { links.reset() }
-        try links.bind([hex.node.id.uuid])
-        while try links.step() {
-            let extra = links.isNull(3) ? [] : NodeRegisters.extra(of: NodeRegisters.values(inColumn: links.bytes(3)))
-            content.links.append(
-                LinkContent(
-                    url: content.add(bytes: links.bytes(0)), linkDescription: content.add(bytes: links.bytes(1)),
-                    service: content.add(bytes: links.bytes(2)), extra: content.add(bytes: extra)))
+        defer { node.reset() }
+        var (id, bytes) = (hex.row << 13, 0)
+        for row in nodes {
+            try node.bind([row])
+            guard try node.step() else { continue }
+            let texts = (0..<3).map { UTF8Text(utf8: node.bytes($0)) }
+            let registers = node.isNull(3) ? [:] : NodeRegisters.values(inColumn: node.bytes(3))
+            node.reset()
+            let extra = UTF8Text(utf8: NodeRegisters.extra(of: registers))
+            try link.bind([id] + texts + [extra])
+            try link.run()
+            id += 1
+            bytes += texts.reduce(extra.count) { $0 + $1.count }
         }
-        return content
+        try run("DELETE FROM link WHERE id BETWEEN ?1 AND (?2 << 13) + 8191", id, hex.row)
+        return (nodes.count, bytes)
     }
 }
