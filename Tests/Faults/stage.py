@@ -201,14 +201,16 @@ class Stage:
             raise rig.Failure(f"{name}: the victim is gone")
         return row
 
-    def faults(self, least, seconds, elsewhere):
+    def faults(self, least, seconds, elsewhere, bounds):
         """Limits for every attack.
+
+        `bounds`: MiB by which attacks may increase the memory, by name, in place of `MEMORY_BOUND`.
 
         `least`: the share of the undisturbed rate that must remain, in attacks of so many seconds and more; not in those on another
         hexlistd, `elsewhere`, which takes processor time from the trusted peer and not from the victim.
         """
         faults = [f"{row['attack']}: memory grew from {row['before']:.1f} to {row['peak']:.1f} MiB" for row in self.rows
-                  if row["peak"] - row["before"] > MEMORY_BOUND]
+                  if row["peak"] - row["before"] > bounds.get(row["attack"], MEMORY_BOUND)]
         if self.long:
             faults += [f"{row['attack']}: {100 * self.part(row):.0f} % of the trusted peer's rate was left" for row in self.rows
                        if row["seconds"] >= seconds and self.part(row) < least and row["attack"] not in elsewhere]
