@@ -25,6 +25,9 @@ public struct SharedHexView: JSONShape, Sendable, Equatable {
     public var links: Int
     /// The members of an owned hex, also former ones; of another one the machines of its owner that the user has confirmed.
     public var peers: [Peer]
+    /// Whether the user owns the hex, and changes of members may not be received because it has nearly the maximum of hexes and links,
+    /// deleted ones included. Renewing it leaves out the deleted ones.
+    @OmittedIfEmpty public var needsRenewal: Bool
 
     /// A member of an owned hex, or a machine of the owner.
     public struct Peer: JSONShape, Sendable, Equatable {
@@ -71,7 +74,8 @@ public struct SharedHexView: JSONShape, Sendable, Equatable {
     }
 
     public init(
-        list: String, hex: Int64?, title: String, owned: Bool, access: ShareAccess, hexes: Int, links: Int, peers: [Peer]
+        list: String, hex: Int64?, title: String, owned: Bool, access: ShareAccess, hexes: Int, links: Int, peers: [Peer],
+        needsRenewal: Bool = false
     ) {
         self.list = list
         self.hex = hex
@@ -81,6 +85,20 @@ public struct SharedHexView: JSONShape, Sendable, Equatable {
         self.hexes = hexes
         self.links = links
         self.peers = peers
+        self.needsRenewal = needsRenewal
+    }
+}
+
+/// The reply to `POST /v1/mine/{id}/renew`.
+public struct SharedHexRenewal: JSONShape, Sendable, Equatable {
+    /// The hex with its new list. The members have to join it again.
+    public var shared: SharedHexView
+    /// The number of deleted hexes and links that were left out.
+    public var removed: Int
+
+    public init(shared: SharedHexView, removed: Int) {
+        self.shared = shared
+        self.removed = removed
     }
 }
 

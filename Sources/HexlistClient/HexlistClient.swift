@@ -363,6 +363,11 @@ extension HexlistClient {
         try await connection.call(.PUT, Self.share(hex), body: members.jsonBytes, seconds: Self.changeSeconds)
     }
 
+    /// Replaces the list of a shared hex by a copy without its deleted hexes and links. The members have to join it again.
+    public func renewShared(_ hex: Int64) async throws -> SharedHexRenewal {
+        try await connection.call(.POST, "/v1/mine/\(hex)/renew", seconds: Self.changeSeconds)
+    }
+
     private static let listsPath = "/v1/lists"
 
     private static func share(_ hex: Int64) -> String { "/v1/mine/\(hex)/share" }

@@ -47,6 +47,7 @@ import Yams
         Value("Saved", MineSaveResult.self),
         Value("OwnMachine", OwnMachineView.self), Value("OwnMachinePreview", OwnMachinePreview.self),
         Value("CollectionSize", CollectionSize.self), Value("SharedHexes", SharedHexes.self), Value("SharedHex", SharedHexView.self),
+        Value("SharedHexRenewal", SharedHexRenewal.self),
         Value("SharedHexPeer", SharedHexView.Peer.self), Value("SharedHexOffer", SharedHexOffer.self),
         Value("ShareHex", ShareHexRequest.self), Value("ShareHexMember", ShareHexRequest.Member.self),
         Value("MineChange", MineChangeJSON.self), Value("MineChangeCounts", MineChangeCounts.self),

@@ -122,6 +122,42 @@ struct SharingAPITests {
         }
     }
 
+    @Test("a hex is renewed: its member keeps the former one, joins the new one, and both exchange changes again") func renewal()
+        async throws
+    {
+        try await TestDaemon.with("ada", "bob") { daemons in
+            let (ada, bob) = (daemons[0], daemons[1])
+            try await Self.trusting(ada, bob)
+            let hex = try await ada.client.addMine(Self.hex("Reading", ["1", "2", "3"]), into: nil).id
+            await Self.refuses(.badRequest) { _ = try await ada.client.renewShared(hex) }
+            await Self.refuses(.notFound) { _ = try await ada.client.renewShared(999) }
+            let shared = try await Self.share(ada, hex, [("bob", .write)])
+            _ = try await bob.client.joinSharedHex(try await Self.wait(bob) { $0.offers.first }.number)
+            let former = try await Self.wait(bob) { lists in lists.shared.first.flatMap { $0.links == 3 ? $0.hex : nil } }
+            await Self.refuses(.badRequest) { _ = try await bob.client.renewShared(former) }
+            _ = try await ada.client.editMine(hex, MineEditRequest(links: [LinkEdit(from: 1), LinkEdit(from: 3)]))
+            #expect(try await Self.wait(bob) { $0.shared.first?.links == 2 ? true : nil })
+
+            let renewal = try await ada.client.renewShared(hex)
+            #expect(renewal.removed == 1 && renewal.shared.hex == hex && renewal.shared.list != shared.list)
+            #expect(renewal.shared.peers.map(\.uuid) == [bob.node.id] && renewal.shared.peers[0].state.known == .offered)
+            #expect(try await ada.client.sharedHexes().shared == [renewal.shared])
+            let offer = try await Self.wait(bob) { $0.offers.first }
+            #expect(offer.title == "Reading" && offer.links == 2 && offer.access.known == .write && offer.list == renewal.shared.list)
+            let ended = try await Self.wait(bob) { lists in lists.shared.first { $0.access.known == ShareAccess.none } }
+            #expect(ended.hex == former && ended.links == 2)
+            _ = try await bob.client.joinSharedHex(offer.number)
+            let copy = try await Self.wait(bob) { lists in
+                lists.shared.first { $0.list == offer.list && $0.links == 2 && $0.hex != nil }?.hex
+            }
+            #expect(copy != former)
+            _ = try await bob.client.editMine(copy, MineEditRequest(description: "Books"))
+            #expect(try await Self.wait(ada) { $0.shared.first?.title == "Books" ? true : nil })
+            #expect(try await Self.titles(ada) == ["Books 2"])
+            #expect(try await Self.titles(bob) == ["Books 2", "Reading 2"])
+        }
+    }
+
     @Test("a declined offer stays as declined") func declined() async throws {
         try await TestDaemon.with("ada", "bob") { daemons in
             let (ada, bob) = (daemons[0], daemons[1])

@@ -71,6 +71,44 @@ import Testing
         #expect(SharingText.deleted([hex([peer("ada", 1)], owned: false, access: .none)]).isEmpty)
     }
 
+    @Test("the question before a renewal, the sentences after it, and the advice to renew a hex") func renewal() {
+        let (bob, carol) = (peer("bob", 2, .write, .offered), peer("carol", 3, .read, .offered))
+        func renewed(_ removed: Int, _ peers: [SharedHexView.Peer]) -> String {
+            SharingText.renewed(SharedHexRenewal(shared: hex(peers), removed: removed))
+        }
+        #expect(
+            renewed(812, [bob, carol])
+                == "\"Reading\" (1 212 links) was renewed. 812 deleted hexes and links are gone. bob and carol have to join it again: `hexlist mine join`."
+        )
+        #expect(
+            renewed(1, [bob, peer("eve", 5, .none)])
+                == "\"Reading\" (1 212 links) was renewed. 1 deleted hex or link is gone. bob has to join it again: `hexlist mine join`.")
+        #expect(renewed(0, []) == "\"Reading\" (1 212 links) was renewed. It had no deleted hexes and links.")
+        let question = SharingText.renewing(hex([peer("bob"), peer("dan", 4, .read, .left), peer("eve", 5, .none)]))
+        #expect(
+            question.question
+                == "The deleted hexes and links of \"Reading\" leave the trash for good, and its changes cannot be undone. bob has to join it again, and changes that have not arrived yet are left out. Renew it?"
+        )
+        #expect(question.refusal.hint == "To do it without a question: `hexlist mine share 7 --renew --yes`.")
+        #expect(SharingText.renewing(hex([])).question.hasSuffix("cannot be undone. Renew it?"))
+        var full = hex([bob])
+        #expect(SharingText.renewalAdvice(full) == nil)
+        full.needsRenewal = true
+        #expect(
+            SharingText.renewalAdvice(full)
+                == "\"Reading\" has nearly the maximum of hexes and links, including deleted ones. To leave those out: `hexlist mine share 7 --renew`."
+        )
+    }
+
+    @Test("`--renew` is an operation of its own") func renewArguments() throws {
+        #expect(try MineShareCommand.parse(["7", "--renew", "--yes"]).renew)
+        for arguments in [
+            ["7", "--renew", "--with", "bob"], ["7", "--renew", "--write"], ["--renew"], ["7", "--yes"], ["7", "--with", "bob", "--yes"],
+        ] {
+            #expect(throws: (any Error).self) { _ = try MineShareCommand.parse(arguments) }
+        }
+    }
+
     @Test("states of members, and the lines of `status`") func states() {
         let shared = hex([])
         #expect(SharingText.state(peer("bob"), of: shared) == "in sync")

@@ -41,6 +41,11 @@ import Testing
         let bad = Doctor.lists([machine("desk", .inSync)], [hex("Rea\u{1B}ding", [peer(.joined, message: "The clocks differ.")])])
         #expect(bad?.state == .warning && bad?.advice.count == 1)
         #expect(bad?.message.hasSuffix("ding”: The clocks differ.") == true && bad?.message.contains("\u{1B}") == false)
+        var full = hex("Full", [peer(.joined)])
+        full.needsRenewal = true
+        let renewal = Doctor.lists([], [full])
+        #expect(renewal?.state == .warning && renewal?.message.contains("“Full”: It has nearly the maximum") == true)
+        #expect(renewal?.advice.last?.contains("`hexlist mine share 1 --renew`") == true)
         let worse = Doctor.lists(
             [machine("desk", .differs)], [hex("Reading", owned: false, [peer(.offered, message: "The clocks differ.")])])
         #expect(worse?.state == .failed && worse?.message.contains("“Reading”: The clocks differ.") == true)

@@ -4,7 +4,7 @@ import HexlistModel
 import HexlistNode
 import Hummingbird
 
-/// `/v1/lists` and `/v1/mine/{id}/share`: the hexes of My Hexlist that are shared with other persons, and the offers of these.
+/// `/v1/lists`, `/v1/mine/{id}/share` and `/v1/mine/{id}/renew`: the hexes of My Hexlist that are shared with other persons, and the offers of these.
 struct SharingRoutes: Sendable {
     let api: APIContext
 
@@ -30,6 +30,10 @@ struct SharingRoutes: Sendable {
             return APIReply.json(try await api.node.sharing.hex(try RequestInput.id(context)))
         }
         router.put("/v1/mine/:id/share", use: share)
+        router.post("/v1/mine/:id/renew") { request, context in
+            _ = try APIQuery(request)
+            return APIReply.json(try await api.node.sharing.renew(try RequestInput.id(context)))
+        }
     }
 
     private func share(_ request: Request, _ context: BasicRequestContext) async throws -> Response {

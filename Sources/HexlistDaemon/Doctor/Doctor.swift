@@ -92,15 +92,19 @@ struct Doctor: Sendable {
         let problems = exchanged.compactMap { hex -> String? in
             let messages = hex.peers.filter { $0.access.known != ShareAccess.none && !(hex.owned && $0.state.known != .joined) }
                 .compactMap(\.message)
-            guard !messages.isEmpty else { return nil }
-            return "“\(TerminalText.clean(hex.title, columns: 60))”: \(messages.joined(separator: " "))"
+            let title = "“\(TerminalText.clean(hex.title, columns: 60))”"
+            guard messages.isEmpty else { return "\(title): \(messages.joined(separator: " "))" }
+            return hex.needsRenewal ? "\(title): It has nearly the maximum of hexes and links, including deleted ones." : nil
+        }
+        let renewals = exchanged.filter(\.needsRenewal).prefix(namedHexes).compactMap(\.hex).map {
+            "To leave out the deleted hexes and links of hex \($0): `hexlist mine share \($0) --renew`. Its members have to join it again."
         }
         let count = "Shared hexes: \(exchanged.count)"
         guard !problems.isEmpty else { return DoctorStep("lists", .ok, "\(count), without a problem.") }
         let more = problems.count > namedHexes ? " And \(problems.count - namedHexes) more." : ""
         return DoctorStep(
             "lists", .warning, "\(count). \(problems.prefix(namedHexes).joined(separator: " "))\(more)",
-            advice: ["`hexlist mine share HEX` lists the members of a hex. See Docs/Sharing.md."])
+            advice: ["`hexlist mine share HEX` lists the members of a hex. See Docs/Sharing.md."] + renewals)
     }
 
     private static func ownMachines(_ machines: [OwnMachineView]) -> DoctorStep? {

@@ -132,6 +132,14 @@ enum ListExchangeText {
         "The Hexlist of \(peer.label.text(.named))\(peer.version.map { " (\($0))" } ?? "") does not support shared hexes."
     }
 
+    /// The reason for which changes of a member of an own shared hex are not received.
+    static func needsRenewal(_ hex: Int64?, _ name: String) -> String {
+        """
+        It has the maximum of hexes and links, including deleted ones, so changes of \(name) are not received. To start again without the \
+        deleted ones: `hexlist mine share \(hex.map { String($0) } ?? "HEX") --renew`.
+        """
+    }
+
     /// Returns the reason why an exchange failed.
     static func failure(_ failure: ListExchange.Failure, _ name: String) -> String {
         switch failure {

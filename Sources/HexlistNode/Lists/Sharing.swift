@@ -21,7 +21,7 @@ public struct Sharing: Sendable {
             guard try await node.store.read({ try $0.hex(id) }) != nil else {
                 throw HexlistError(.notFound, "There is no hex \(id).", hint: "`hexlist mine --tree` lists your hexes.")
             }
-            throw HexlistError(.badRequest, "Hex \(id) is not shared.", hint: "To share it: `hexlist mine share \(id) --with PEER`.")
+            throw HexlistError.notShared(id)
         }
         return await node.perform { $0.view(of: shared) }
     }
@@ -36,6 +36,14 @@ public struct Sharing: Sendable {
         let shared = try await node.store.shareMine(hex, with: access.mapValues(ListOverview.Access.init), at: node.clocks.milliseconds)
         node.logger.notice("hex shared", metadata: ["hex": "\(hex)", "members": "\(shared.peers.count)"])
         return await node.perform { $0.view(of: shared) }
+    }
+
+    /// Replaces the list of a shared hex by a copy without its deleted hexes and links. The members have to join it again.
+    /// - Throws: the errors of `HexStore.renewShared`.
+    public func renew(_ hex: Int64) async throws -> SharedHexRenewal {
+        let renewal = try await node.store.renewShared(hex, at: node.clocks.milliseconds)
+        node.logger.notice("shared hex renewed", metadata: ["hex": "\(hex)", "removed": "\(renewal.removed)"])
+        return await node.perform { SharedHexRenewal(shared: $0.view(of: renewal.shared), removed: renewal.removed) }
     }
 
     /// Adds an offered hex to My Hexlist. Its contents arrive as soon as the peer is online.
@@ -104,14 +112,15 @@ extension Node {
     fileprivate func view(of shared: SharedHex) -> SharedHexView {
         SharedHexView(
             list: "\(shared.list.uuid)", hex: shared.hex, title: shared.subject, owned: shared.isOwned, access: ShareAccess(shared.access),
-            hexes: shared.hexes, links: shared.links, peers: shared.peers.map(view))
+            hexes: shared.hexes, links: shared.links, peers: shared.peers.map { view(of: $0, in: shared) },
+            needsRenewal: shared.needsRenewal)
     }
 
-    private func view(of member: SharedHex.Member) -> SharedHexView.Peer {
+    private func view(of member: SharedHex.Member, in shared: SharedHex) -> SharedHexView.Peer {
         let peer = peerList.view(of: member.peer, comparing: false)
         let support = listSupport(of: member.peer)
         let state: SharedHexView.Peer.State =
-            switch member.state {
+            switch shared.isOwned ? member.state : .joined {
             case .offered: .offered
             case .joined: .joined
             case .left: .left
@@ -120,11 +129,11 @@ extension Node {
         return SharedHexView.Peer(
             uuid: member.peer, tag: peer.map { PeerSummary($0.label) }, access: ShareAccess(member.access), state: state,
             online: support == .present, indirect: isIndirect, receivedAt: member.receivedAt.map { Timestamp(milliseconds: $0) },
-            behind: member.behind, message: isIndirect ? nil : exchangeMessage(member.peer, peer))
+            behind: member.behind, message: isIndirect ? nil : exchangeMessage(member.peer, peer, of: shared))
     }
 
     /// Returns the reason for which nothing is exchanged with a member, or with a machine of an owner; `nil` if there is none.
-    private func exchangeMessage(_ id: PeerID, _ peer: PeerView?) -> String? {
+    private func exchangeMessage(_ id: PeerID, _ peer: PeerView?, of shared: SharedHex) -> String? {
         let name = peer?.label.text(.named) ?? id.shortID
         guard let peer, peer.trust == .trusted else {
             return "\(name) is not trusted on this machine. To exchange changes with it: `hexlist pair \(id.shortID)`."
@@ -138,6 +147,7 @@ extension Node {
         return switch lists.status(of: id) {
         case .clocksDiffer(let milliseconds): ListExchangeText.clock(name, milliseconds: milliseconds)
         case .differs: ListExchangeText.differs(name)
+        case .failed(.full) where shared.needsRenewal: ListExchangeText.needsRenewal(shared.hex, name)
         case .failed(let failure): ListExchangeText.failure(failure, name)
         case nil, .exchanging, .received, .unconfirmed, .awaitingJoin: nil
         }

@@ -421,6 +421,8 @@ extension StoreWriter {
     /// The part of the bounds of a shared list that the owner's machines accept of members, in percent. The rest is for the owner's own rows,
     /// texts and numbers, so that other members can receive all of it.
     private static let ownedListPercent = 75
+    /// Maximum rows of an own shared list after a page.
+    static let acceptedNodes = ListLimits.sharedListNodes * ownedListPercent / 100
 
     private func bound(_ maximum: Int, in list: ListRecord) throws -> Int {
         try isOwned(list.row) ? maximum * Self.ownedListPercent / 100 : maximum
@@ -503,9 +505,7 @@ extension StoreWriter {
         // The greatest number is at least the number of rows, so the rows are counted only near the maximum.
         let maximum = try bound(ListLimits.sharedListNodes, in: record)
         guard new > 0, (record.sequence ?? 0) + Int64(new) > Int64(maximum) else { return }
-        let count =
-            try first("SELECT count(*) FROM node INDEXED BY nodeChanged WHERE list = ? AND seq IS NOT NULL", record.row) { $0.int(0) } ?? 0
-        guard count + new <= maximum else { throw ListFault.full }
+        guard try rowCount(of: record) + new <= maximum else { throw ListFault.full }
     }
 
     /// Adds the growth of the texts of a shared list by a page to `list.textBytes`.
@@ -523,13 +523,15 @@ extension StoreWriter {
         return value
     }
 
+    /// SQL expression: the UTF-8 bytes of the texts of a node.
+    static let nodeTextBytes = """
+        coalesce(length(CAST(title AS BLOB)), 0) + length(CAST(url AS BLOB)) + length(CAST(service AS BLOB)) + coalesce(length(registers), 0)
+        """
+
     /// Returns the UTF-8 bytes of the texts of nodes.
     /// - Parameter list: `ListRecord.row`.
     func textBytes(of nodes: [ListNode.ID], in list: Int64) throws -> Int {
-        let bytes = """
-            SELECT coalesce(length(CAST(title AS BLOB)), 0) + length(CAST(url AS BLOB)) + length(CAST(service AS BLOB))
-                + coalesce(length(registers), 0) FROM node WHERE uuid = ? AND list = ?
-            """
+        let bytes = "SELECT \(Self.nodeTextBytes) FROM node WHERE uuid = ? AND list = ?"
         return try nodes.reduce(0) { try $0 + (first(bytes, $1.uuid, list) { $0.int(0) } ?? 0) }
     }
 

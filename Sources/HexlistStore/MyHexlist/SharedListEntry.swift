@@ -10,8 +10,12 @@ struct SharedListEntry {
     static let access: UTF8Text = "access"
     /// The id of the hex of which the list is a copy. Its deletion is part of the sharing.
     static let copied: UTF8Text = "copied"
+    /// The id of the list that this one replaces, and the digest of its rows at the copy, separated by a space (`ListRenewal`).
+    static let renewed: UTF8Text = "renewed"
     /// The register of a member, with its access as the value.
     static func member(_ peer: PeerID) -> UTF8Text { UTF8Text("with/\(peer)") }
+    /// Whether a register is that of a member.
+    static func isMember(_ name: UTF8Text) -> Bool { name.bytes.starts(with: "with/".utf8) }
     /// The register of a machine of the owner that the user has confirmed. A list with such registers belongs to another person.
     static func owner(_ peer: PeerID) -> UTF8Text { UTF8Text("from/\(peer)") }
 
@@ -34,6 +38,17 @@ struct SharedListEntry {
         else { return nil }
         return (hex, register.version.clock)
     }
+
+    /// The list that this one replaces, and the digest of its rows at the copy; `nil` if there is none.
+    var renewed: (list: ListNode.ID, digest: ListDigest)? {
+        let words = node.registers[Self.renewed]?.value.description.split(separator: " ") ?? []
+        guard words.count == 2, let list = UUIDBytes(String(words[0])).flatMap({ ListNode.ID($0) }),
+            let digest = ReplicaNumber(words[1]).map({ ListDigest($0.value) })
+        else { return nil }
+        return (list, digest)
+    }
+
+    static func renewedValue(_ list: ListNode.ID, _ digest: ListDigest) -> UTF8Text { UTF8Text("\(list.uuid) \(digest)") }
 
     /// The access that the owner granted last.
     var granted: (access: ListOverview.Access, at: Int64)? {
@@ -187,6 +202,7 @@ extension StoreWriter {
                 try showSharedList(SQLListStorage(record, on: self, at: now))
             }
         }
+        try removeRenewedFromTrash()
         changed([.list, .peers])
     }
 

@@ -17,6 +17,8 @@ public struct SharedHex: Sendable, Equatable {
     /// The number of hexes and links inside.
     public var hexes = 0
     public var links = 0
+    /// Whether the user owns the list, and changes of members may not be received because of its deleted rows (`ListRenewal`).
+    public var needsRenewal = false
 
     public struct Member: Sendable, Equatable {
         public var peer: PeerID
@@ -145,7 +147,7 @@ extension StoreReader {
         return SharedHex(
             hex: hex, list: record.id, subject: try subject(of: record.id, in: row), isOwned: columns.isOwned,
             access: .ofUser(columns.access, isOwner: columns.isOwned), peers: members,
-            hexes: size.hexes, links: size.links)
+            hexes: size.hexes, links: size.links, needsRenewal: try needsRenewal(record, shown: size))
     }
 
     /// Returns the numbers of shown hexes and links inside a shared hex; 0 if it is not shown.
@@ -182,11 +184,7 @@ extension StoreWriter {
             let list = node.isRoot ? node.list : try makeShared(hex, node, at: now)
             let record = try ListRecord(on: self, row: list)
             guard let entry = try entry(ofList: list) else { throw HexlistError.noHex(hex) }
-            guard try first("SELECT isOwned FROM list WHERE id = ?", list, read: { $0.bool(0) }) ?? false else {
-                throw HexlistError(
-                    .badRequest, "“\(try subject(of: record.id, in: list))” belongs to another person, who decides about its members.",
-                    hint: "To share your own copy, save it first: `hexlist save \(hex)`.")
-            }
+            try checkIsOwned(record, hex)
             try changeMine(at: now) { mine in
                 // With one version, so that all machines of one member know the change by the same time.
                 let registers = access.map { (SharedListEntry.member($0), UTF8Text($1.rawValue)) }
@@ -203,6 +201,15 @@ extension StoreWriter {
         }
     }
 
+    /// Throws `.badRequest` if a shared list belongs to another person.
+    /// - Parameter hex: the hex that the list shows.
+    func checkIsOwned(_ list: ListRecord, _ hex: Int64) throws {
+        guard try !isOwned(list.row) else { return }
+        throw HexlistError(
+            .badRequest, "“\(try subject(of: list.id, in: list.row))” belongs to another person, who decides about its members.",
+            hint: "To share your own copy, save it first: `hexlist save \(hex)`.")
+    }
+
     /// Makes a hex of My Hexlist a list of its own: copies its nodes, with new ids, and replaces them by an entry at the top level.
     /// - Returns: `ListRecord.row`.
     private func makeShared(_ hex: Int64, _ node: HexNode, at now: Int64) throws -> Int64 {
@@ -214,27 +221,35 @@ extension StoreWriter {
         }
         try checkSharedListCount()
         try moveMine(hex, into: nil, beside: nil, at: now)
-        var generator = SystemRandomNumberGenerator()
-        let list = ListNode.ID(kind: .hex, time: now, using: &generator)
-        let record = try addSharedList(list)
-        try changeMine(at: now, in: record.row) { shared in
-            let source = try SQLListStorage(ListRecord(on: self), on: self)
-            let copied = try shared.copy(node.id, from: source, at: now)
-            for (old, new) in copied where old.kind == .hex {
-                let number = try self.hex(ofNode: old, in: ListRecord.mine)
-                try run("UPDATE node SET hex = ? WHERE uuid = ? AND list = ?", number, new.uuid, record.row)
-                try run("UPDATE node SET hex = NULL WHERE uuid = ? AND list = ?", old.uuid, ListRecord.mine)
-            }
-        }
+        let record = try addSharedList(copying: node.id, from: ListRecord(on: self), at: now).record
         try changeMine(at: now) { mine in
             // The entry has a smaller number than the deletions, so other machines receive it in the same page or an earlier one.
-            let entry = try mine.addEntry(of: list, inPlaceOf: node.id)
+            let entry = try mine.addEntry(
+                of: record.id, before: node.id, registers: [SharedListEntry.copied: UTF8Text("\(node.id.uuid)")])
             try run("UPDATE node SET hex = ? WHERE uuid = ? AND list = ?", hex, entry.uuid, ListRecord.mine)
             // The deletions are not in the log: everything is still there.
             try mine.nodes.delete(node.id)
             _ = mine.nodes.takeChanges()
         }
         return record.row
+    }
+
+    /// Adds a list with a copy of a hex and of everything shown inside as its root. The copies get the numbers of the hexes.
+    /// - Parameter source: the list of the hex.
+    /// - Returns: the list, and the number of its nodes.
+    func addSharedList(copying hex: ListNode.ID, from source: ListRecord, at now: Int64) throws -> (record: ListRecord, nodes: Int) {
+        var generator = SystemRandomNumberGenerator()
+        let record = try addSharedList(ListNode.ID(kind: .hex, time: now, using: &generator))
+        let copied = try changeMine(at: now, in: record.row) { shared in
+            let copied = try shared.copy(hex, from: SQLListStorage(source, on: self), at: now)
+            for (old, new) in copied where old.kind == .hex {
+                let number = try self.hex(ofNode: old, in: source.row)
+                try run("UPDATE node SET hex = ? WHERE uuid = ? AND list = ?", number, new.uuid, record.row)
+                try run("UPDATE node SET hex = NULL WHERE uuid = ? AND list = ?", old.uuid, source.row)
+            }
+            return copied.count
+        }
+        return (record, copied)
     }
 
     private func checkSharedListCount() throws {
@@ -284,7 +299,7 @@ extension StoreWriter {
                 ? UTF8Text(String(offer.at))
                 : try known.flatMap { try first("SELECT epoch FROM list WHERE id = ?", $0.row) { UTF8Text($0.text(0)) } }
             try changeMine(at: now) { mine in
-                let entry = try present ?? mine.addEntry(of: list, inPlaceOf: nil)
+                let entry = try present ?? mine.addEntry(of: list, before: nil)
                 try mine.nodes.setRegister(SharedListEntry.owner(peer), of: entry, to: UTF8Text("1"))
                 if present == nil {
                     try mine.nodes.setRegister(SharedListEntry.access, of: entry, to: SharedListEntry.accessValue(access, at: offer.at))
@@ -301,46 +316,47 @@ extension StoreWriter {
 }
 
 extension MyHexlistTransaction {
-    /// Copies a hex with all shown nodes inside into this list, as its root.
+    /// Copies a hex with all shown nodes inside into this list, as its root, without values that are empty.
     /// - Returns: the new ids by the old ones.
     fileprivate mutating func copy(_ hex: ListNode.ID, from source: SQLListStorage, at now: Int64) throws -> [ListNode.ID: ListNode.ID] {
         var ids = ListNode.IDSequence()
         var generator = SystemRandomNumberGenerator()
         var copied = [hex: list.id]
         var open = [hex]
-        guard let top = try source.row(hex)?.node else { return [:] }
         let version = nodes.nextVersion()
         func copy(_ node: ListNode, as id: ListNode.ID) -> ListNode {
             var copy = ListNode(id: id)
             (copy.url, copy.service) = (node.url, node.service)
             copy.title = node.title.map { ListNode.Register(version: version, value: $0.value) }
-            copy.registers = node.registers.mapValues { ListNode.Register(version: version, value: $0.value) }
+            copy.registers = node.registers.filter { !$1.value.isEmpty }
+                .mapValues { ListNode.Register(version: version, value: $0.value) }
             return copy
         }
-        try nodes.merge(copy(top, as: list.id))
+        try nodes.merge(copy(source.row(hex)?.node ?? ListNode(id: hex), as: list.id))
         while let outer = open.popLast(), let parent = copied[outer] {
             for row in try source.contents(of: outer) where row.node.id.kind == .hex || row.node.id.kind == .link {
                 let id = ids.next(row.node.id.kind, time: now, using: &generator)
                 var node = copy(row.node, as: id)
-                guard let place = row.node.place else { continue }
-                node.place = ListNode.Place(version: version, parent: parent, key: place.key)
+                // A node without a place is the first one in the root.
+                let key = row.node.place?.key ?? OrderKey.first(number: 0, using: &generator)
+                node.place = ListNode.Place(version: version, parent: parent, key: key)
                 try nodes.merge(node)
                 copied[row.node.id] = id
                 if id.kind == .hex { open.append(row.node.id) }
             }
+            _ = nodes.takeChanges()  // bounds the memory
         }
-        _ = nodes.takeChanges()
         return copied
     }
 
     /// Adds the entry of a shared list at the top level.
-    /// - Parameter hex: a hex at the top level whose position it gets, and of which the list has a copy; `nil` for the beginning.
-    fileprivate mutating func addEntry(of list: ListNode.ID, inPlaceOf hex: ListNode.ID?) throws -> ListNode.ID {
+    /// - Parameter node: the hex or entry at the top level directly before which it is; `nil` for the beginning.
+    mutating func addEntry(
+        of list: ListNode.ID, before node: ListNode.ID?, registers: [UTF8Text: UTF8Text] = [:]
+    ) throws -> ListNode.ID {
         var generator = SystemRandomNumberGenerator()
-        let key =
-            try hex.flatMap { try nodes.storage.row($0)?.node.place?.key }
-            ?? nodes.keys(at: .first, in: self.list.id, isNewestFirst: true, using: &generator)[0]
-        let registers = hex.map { [SharedListEntry.copied: UTF8Text("\($0.uuid)")] } ?? [:]
+        let position = node.map { ListPosition.before($0) } ?? .first
+        let key = try nodes.keys(at: position, in: self.list.id, isNewestFirst: true, using: &generator)[0]
         let entry = try nodes.add(
             .sharedList, in: self.list.id, key: key, title: UTF8Text("\(list.uuid)"), registers: registers, using: &generator)
         _ = nodes.takeChanges()
@@ -358,6 +374,10 @@ extension MyHexlistTransaction {
 }
 
 extension HexlistError {
+    public static func notShared(_ hex: Int64) -> HexlistError {
+        HexlistError(.badRequest, "Hex \(hex) is not shared.", hint: "To share it: `hexlist mine share \(hex) --with PEER`.")
+    }
+
     static func noOffer(_ number: Int64) -> HexlistError {
         HexlistError(.notFound, "There is no offer \(number).", hint: "`hexlist mine join` lists the hexes that others offer you.")
     }

@@ -14,8 +14,11 @@ struct MineShareCommand: AsyncParsableCommand {
             `hexlist mine log` lists changes, and `hexlist mine undo` reverts them. Run the command again with or without --write to \
             change the access of a member. A hex inside another one moves to the top level.
 
-            Without --with it lists the members of a hex, and without a hex all shared hexes. TO SEND counts the changed hexes and links \
-            that a member has not received yet.
+            --renew replaces a hex that has too many deleted hexes and links by a copy without them, which keeps its number. Its members \
+            keep the former one as it is, and are asked to join the new one. Changes that they have not sent yet do not arrive.
+
+            Without --with and --renew it lists the members of a hex, and without a hex all shared hexes. TO SEND counts the changed \
+            hexes and links that a member has not received yet.
             """)
 
     @OptionGroup var common: CommonOptions
@@ -29,18 +32,28 @@ struct MineShareCommand: AsyncParsableCommand {
     @Flag(help: "Let these peers change the hex, too.")
     var write = false
 
+    @Flag(help: "Leave out deleted hexes and links. Members have to join again.")
+    var renew = false
+
+    @Flag(help: "Do not ask.")
+    var yes = false
+
     @Argument(help: ArgumentHelp("The number of the hex.", valueName: "hex"), completion: .mine)
     var hex: HexID?
 
     func validate() throws {
         if hex == nil, !peers.isEmpty { throw ValidationError("Which hex? Give its number from `hexlist mine`.") }
+        if renew, write || !peers.isEmpty { throw ValidationError("--renew cannot be combined with --with and --write.") }
+        if renew, hex == nil { throw ValidationError("Which hex? Give its number from `hexlist mine share`.") }
         if write, peers.isEmpty { throw ValidationError("--write needs --with.") }
+        if yes, !renew { throw ValidationError("--yes needs --renew.") }
     }
 
     func run() async throws {
         let output = common.output
         try await common.withClient { client in
             guard let hex else { return try list(try await client.sharedHexes().shared, output) }
+            if renew { return try await self.renew(hex, client, output) }
             guard !peers.isEmpty else { return try list(try await client.sharedHex(hex.value), output) }
             try await share(hex, client, output)
         }
@@ -56,6 +69,7 @@ struct MineShareCommand: AsyncParsableCommand {
             var table = Table(SharingText.header)
             for hex in shared { table.add(SharingText.cells(hex)) }
             try output.table(table)
+            for advice in shared.compactMap(SharingText.renewalAdvice) { StandardError.wrapped(advice) }
         }
     }
 
@@ -70,6 +84,16 @@ struct MineShareCommand: AsyncParsableCommand {
         var table = Table(SharingText.peerHeader)
         for peer in shared.peers { table.add(SharingText.cells(peer, of: shared)) }
         try output.table(table)
+        if let advice = SharingText.renewalAdvice(shared) { StandardError.wrapped(advice) }
+    }
+
+    private func renew(_ hex: HexID, _ client: HexlistClient, _ output: Output) async throws {
+        let before = try await client.sharedHex(hex.value)
+        guard before.owned else { throw SharingText.notOwned(before) }
+        // The daemon refuses a hex inside the shared one.
+        if !yes, before.hex == hex.value { try SharingText.renewing(before).ask() }
+        let renewal = try await client.renewShared(hex.value)
+        if output.json { try output.object(renewal) } else { try output.wrapped(SharingText.renewed(renewal)) }
     }
 
     private func share(_ hex: HexID, _ client: HexlistClient, _ output: Output) async throws {

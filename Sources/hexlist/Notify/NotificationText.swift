@@ -93,7 +93,10 @@ struct NotificationText: Equatable {
             body = "To restore them: `\(deletion.command)`"
         case "list.stuck":
             summary = "Changes are not exchanged with \(name)"
-            body = "For the reason: `hexlist status`"
+            let isFull = event.text("reason").map { PeerTextComparison.areEqual($0, "full") } ?? false
+            body =
+                "For the reason: `hexlist status`"
+                + (isFull ? ". A hex that you share can be renewed: `hexlist mine share HEX --renew`" : "")
         default: return nil
         }
     }

@@ -195,6 +195,46 @@ enum SharingText {
         return "\(with) \(names(joined)) \(joined.count == 1 ? "keeps a copy" : "keep their copies")."
     }
 
+    // MARK: Renewing
+
+    /// Returns the question before a hex is renewed.
+    static func renewing(_ shared: SharedHexView) -> Confirmation {
+        let members = current(shared).filter { $0.state.known != .left }.map(name)
+        let ends =
+            members.isEmpty
+            ? ""
+            : " \(names(members)) \(members.count == 1 ? "has" : "have") to join it again, and changes that have not arrived yet are left out."
+        return Confirmation(
+            deed: "removes the deleted hexes and links of \(title(shared.title)) for good",
+            question: """
+                The deleted hexes and links of \(title(shared.title)) leave the trash for good, and its changes cannot be undone.\(ends) \
+                Renew it?
+                """,
+            line: "hexlist mine share \(shared.hex.map { String($0) } ?? "HEX") --renew --yes")
+    }
+
+    /// Returns the sentences after a hex was renewed.
+    static func renewed(_ renewal: SharedHexRenewal) -> String {
+        let shared = renewal.shared
+        let removed =
+            renewal.removed == 0
+            ? "It had no deleted hexes and links."
+            : "\(HumanText.count(renewal.removed, "deleted hex or link is", "deleted hexes and links are")) gone."
+        let done = "\(title(shared.title)) (\(links(shared.links))) was renewed. \(removed)"
+        let members = current(shared).map(name)
+        guard !members.isEmpty else { return done }
+        return "\(done) \(names(members)) \(members.count == 1 ? "has" : "have") to join it again: `hexlist mine join`."
+    }
+
+    /// Returns the sentence about a hex that should be renewed; `nil` for any other one.
+    static func renewalAdvice(_ shared: SharedHexView) -> String? {
+        guard shared.needsRenewal, let hex = shared.hex else { return nil }
+        return """
+            \(title(shared.title)) has nearly the maximum of hexes and links, including deleted ones. To leave those out: \
+            `hexlist mine share \(hex) --renew`.
+            """
+    }
+
     static func notOwned(_ shared: SharedHexView) -> HexlistError {
         HexlistError(
             .badRequest, "\(title(shared.title)) belongs to \(owner(shared)), who decides about its members.",
