@@ -60,4 +60,56 @@ private typealias Person = SharingPerson
     private func digest(_ person: Person) throws -> Int64? {
         try person.test.read { try $0.first("SELECT digest FROM list") { $0.int64(0) } }
     }
+
+    @Test("a long cycle of deletions is found, and removed from the trash as a whole") func long() async throws {
+        let (desktop, laptop) = (try Person(1), try Person(2))
+        try await pair(desktop, laptop)
+        var hexes: [String: Int64] = [:]
+        for title in ["A", "B"] {
+            let hex = try await desktop.store.addMine(content(title, links: 0), at: start)
+            try await desktop.store.editMine(hex, MineEdit(links: [link(title)]), at: start + 2)
+            hexes[title] = hex
+        }
+        try await exchange(desktop, laptop, at: 3)
+        for (machine, inner, outer) in [(desktop, "A", "B"), (laptop, "B", "A")] {
+            var container = try machine.hex(outer)
+            for number in 0..<6 {
+                container = try await machine.store.addMine(content("\(outer)\(number)", links: 1), into: container, at: start + 4)
+            }
+            try await machine.store.moveMine(machine.hex(inner), into: container, at: start + 5)
+            _ = try await machine.store.change([machine.hex(outer)], .delete, at: start + 6)
+        }
+        try await exchange(desktop, laptop, at: 7)
+        for machine in [desktop, laptop] {
+            #expect(try machine.hexes.isEmpty && machine.isConsistent())
+            let items = try machine.test.read { try $0.trashPage(limit: 99, before: nil).items }
+            // The hexes that the other machine added arrived deleted.
+            #expect(items.reduce(0) { $0 + ($1.url == nil ? 1 : 0) + $1.hexesInside } == 8, "\(items)")
+            _ = try await machine.store.emptyTrash()
+            let texts = try machine.test.read { try $0.first("SELECT count(*) FROM node WHERE kind = 2 AND url <> ''") { $0.int(0) } }
+            #expect(texts == 0)
+        }
+        try await exchange(desktop, laptop, at: 8)
+        #expect(try digest(desktop) == digest(laptop))
+    }
+
+    @Test("marks of a member that name each other are the same on the machines of the owner and of a reader") func hostile() async throws {
+        let (ada, bob, hex) = try await shared()
+        let carol = try Person(3)
+        try carol.trust(ada)
+        try ada.trust(carol)
+        _ = try await ada.store.shareMine(hex, with: [carol.peer.id: .read], at: start + 3)
+        try await join(carol, ada)
+        let list = try list(bob)
+        var (first, second) = (node(.hex, in: list, "X", version()), node(.hex, in: list, "Y", version()))
+        first.deletion = DeletionMark(version: version(), with: second.id)
+        second.deletion = DeletionMark(version: version(), with: first.id)
+        try await send([first, second], of: list, to: ada, from: bob)
+        for _ in 0..<3 { try await carol.request(from: ada, at: start + 10) }
+        func digest(_ person: Person) throws -> Int64? {
+            try person.test.read { try $0.first("SELECT digest FROM list WHERE id <> 1") { $0.int64(0) } }
+        }
+        #expect(try digest(ada) == digest(carol))
+        #expect(try ada.isConsistent() && carol.isConsistent())
+    }
 }

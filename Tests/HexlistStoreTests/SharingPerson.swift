@@ -33,7 +33,7 @@ final class SharingPerson {
     func request(from other: SharingPerson, at now: Int64 = start) async throws -> [SharingChange] {
         let json = try other.test.read { try $0.listOverview(for: self.peer.id, at: now) }.json
         let overview = try ListOverview(decoding: json)
-        if overview.clockDifference(at: now) == nil { _ = try await store.correctVersions(at: now) }
+        if overview.clockDifference(at: now) == nil { _ = try await store.correctVersions(inListsOf: other.peer.id, at: now) }
         let changes = try await store.applyOverview(overview, from: other.peer.id, at: now)
         for entry in overview.lists where entry.access != .ended {
             let state = try test.read { try $0.localListState(with: other.peer.id) }

@@ -151,7 +151,7 @@ import Testing
                     DROP INDEX nodeTrashBytes; DROP INDEX nodeTree; DROP INDEX nodeEntries; DROP INDEX nodeUUID;
                     DROP INDEX nodeChanged; DROP INDEX mineChangeList; ALTER TABLE node DROP COLUMN list; ALTER TABLE mineChange DROP COLUMN list;
                     CREATE UNIQUE INDEX nodeUUID ON node (uuid); ALTER TABLE list DROP COLUMN entry; ALTER TABLE list DROP COLUMN isOwned;
-                    ALTER TABLE list DROP COLUMN access; ALTER TABLE list DROP COLUMN epoch; ALTER TABLE list DROP COLUMN textBytes; ALTER TABLE list DROP COLUMN accessAt; ALTER TABLE list DROP COLUMN replicas;
+                    ALTER TABLE list DROP COLUMN access; ALTER TABLE list DROP COLUMN epoch; ALTER TABLE list DROP COLUMN textBytes; ALTER TABLE list DROP COLUMN accessAt; ALTER TABLE list DROP COLUMN exchangedAt; ALTER TABLE list DROP COLUMN replicas;
                     DROP INDEX listUnusedReplica; ALTER TABLE list DROP COLUMN rejected; ALTER TABLE list DROP COLUMN hasUsedReplica;
                     CREATE INDEX nodeTrashBytes ON node (trashNumber, trashBytes) WHERE trashNumber IS NOT NULL;
                     DROP TABLE ownMachine; DROP TABLE listCursor; DROP TABLE joining; DROP TABLE joinNode;

@@ -306,7 +306,7 @@ extension Node {
         let overview = try ListOverview(decoding: json)
         let clock = clocks.milliseconds
         if overview.clockDifference(at: clock) == nil {
-            let corrected = try await store.correctVersions(at: clock)
+            let corrected = try await store.correctVersions(inListsOf: peer, at: clock)
             if corrected > 0 {
                 logger.notice(
                     "values of shared hexes were written while the clock was ahead, and have the present time now",

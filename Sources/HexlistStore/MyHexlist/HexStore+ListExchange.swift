@@ -342,6 +342,7 @@ extension HexStore {
     /// Answers a request of a peer for a page, and records which rows it acknowledges. Blocks.
     /// - Parameter now: milliseconds since 1970.
     public func listPageSync(_ list: ListNode.ID, _ request: ListPageRequest, for peer: PeerID, at now: Int64) throws -> ListPageAnswer {
+        try prepareToSend(list, to: peer, at: now)
         let served = try readSync { try $0.serve(list, request, to: peer) }
         guard served.acknowledged != nil || served.isOutdated else { return served.answer }
         return try writeSync { writer in
@@ -484,11 +485,13 @@ extension StoreWriter {
         result.changedRows = try ListRecord(on: self, row: record.row).sequence != record.sequence
         let source = try replicaRow(of: page.replica)
         try checkReplicas(of: record, since: replicas)
+        try recordExchange(of: record, at: now)
         try run(
             """
             INSERT INTO listCursor (list, peer, replica, seq, at, isFirstExchangeOver) VALUES (?, ?, ?, ?, ?, ?)
             ON CONFLICT DO UPDATE SET (replica, seq, at, isFirstExchangeOver) = (excluded.replica, excluded.seq, excluded.at, excluded.isFirstExchangeOver)
             """, record.row, peer.uuid, source, page.through, now, isFirstExchangeOver || page.isLast && page.nodes.isEmpty)
+        if record.isShared, !isFirstExchangeOver, page.isLast, page.nodes.isEmpty { try removeRenewedFromTrash() }
         return result
     }
 
@@ -581,17 +584,15 @@ extension MyHexlistTransaction {
         var marked: [ListNode.ID] = []
         for sent in page.nodes {
             var node = sent
-            let isMarked = node.deletion?.with != nil
             if isMember, let stored = try nodes.storage.row(node.id)?.node {
                 if !stored.isPurged { (node.url, node.service) = (stored.url, stored.service) }
-                if isMarked { marked.append(node.id) }
-            } else if !isMember, isMarked, node.id.kind == .hex {
-                marked.append(node.id)
+                if node.deletion?.with != nil { marked.append(node.id) }
             }
             try mergeOrReplace(node, sentAs: sent)
         }
-        if isMember, !marked.isEmpty { try deleteAlone(marked) }
-        if !isMember { try breakCycles(ofDeletionsOf: marked) }
+        if !marked.isEmpty { try deleteAlone(marked) }
+        // The owner does not receive a change of a reader.
+        if try writer.isWritable(list.row) { try breakCycles(ofDeletionsOf: page.nodes.map(\.id)) }
         for change in nodes.changes where change.parts.contains(.restoring) { try countRestoredInside(change.after.id) }
         try deriveTree()
         return ListPageResult(change: draft.isEmpty ? nil : try ListRecord(on: writer).changes + 1, hexes: draft.hexes, links: draft.links)
@@ -613,22 +614,23 @@ extension MyHexlistTransaction {
     /// Removes the hex from one deletion mark of each cycle of marks, because no hex of a cycle would be an item of the trash: from that of
     /// the hex with the smallest id, which all machines choose. Two machines make a cycle by moving one hex each into the other one and
     /// deleting that.
-    private mutating func breakCycles(ofDeletionsOf hexes: [ListNode.ID]) throws {
-        for start in hexes {
-            var cycle: [ListNode] = []
-            var next = start
-            // A peer could send a long chain.
-            while cycle.count < ListStructure.levels, let node = try nodes.storage.row(next)?.node, node.isMarkedDeleted,
-                let hex = node.deletion?.with
-            {
-                cycle.append(node)
-                next = hex
-                if next == start { break }
+    private mutating func breakCycles(ofDeletionsOf nodes: [ListNode.ID]) throws {
+        var visited: Set<ListNode.ID> = []  // each hex is read once, because a peer could send a long chain
+        for start in nodes where start.kind == .hex {
+            var path: [ListNode] = []
+            var next: ListNode.ID? = start
+            while let id = next, visited.insert(id).inserted {
+                guard let node = try self.nodes.storage.row(id)?.node, node.isMarkedDeleted else { break }
+                path.append(node)
+                next = node.deletion?.with
             }
-            guard next == start, let first = cycle.min(by: { $0.id < $1.id }), let deletion = first.deletion else { continue }
+            // The path ends in a cycle if its last mark names one of its hexes.
+            guard let last = path.last?.deletion?.with, let index = path.firstIndex(where: { $0.id == last }),
+                let first = path[index...].min(by: { $0.id < $1.id }), let deletion = first.deletion
+            else { continue }
             var node = ListNode(id: first.id)
             node.deletion = DeletionMark(version: deletion.version)
-            try nodes.merge(node, isReceived: true, sentAs: first)
+            try self.nodes.merge(node, isReceived: true, sentAs: first)
         }
     }
 

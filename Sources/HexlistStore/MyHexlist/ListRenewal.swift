@@ -43,6 +43,20 @@ extension StoreReader {
         try first("SELECT count(*) FROM node INDEXED BY nodeChanged WHERE list = ? AND seq IS NOT NULL", list.row) { $0.int(0) } ?? 0
     }
 
+    /// Returns the number of deleted hexes and links of a shared list.
+    fileprivate func deletedCount(of list: ListRecord) throws -> Int {
+        try first(
+            "SELECT count(*) FROM node INDEXED BY nodeChanged WHERE list = ? AND seq IS NOT NULL AND kind IN (1, 2) AND state = 1", list.row
+        ) { $0.int(0) } ?? 0
+    }
+
+    /// Whether all rows of an own shared list have arrived from another machine of the user.
+    fileprivate func hasArrived(_ list: ListRecord) throws -> Bool {
+        try first("SELECT 1 FROM listCursor JOIN ownMachine USING (peer) WHERE list = ? AND isFirstExchangeOver LIMIT 1", list.row) { _ in
+            true
+        } ?? false
+    }
+
     /// Returns the registers of the entry for the list that replaces one: the access of its members, and those that are not known.
     fileprivate func registersOfEntry(replacing entry: SharedListEntry, of list: ListRecord) throws -> [UTF8Text: UTF8Text] {
         var registers = entry.node.registers.mapValues(\.value).filter { name, value in
@@ -78,8 +92,8 @@ extension StoreWriter {
                 throw HexlistError.noHex(hex)
             }
             let registers = try registersOfEntry(replacing: entry, of: old)
-            let rows = try rowCount(of: old)
-            let (new, copied) = try addSharedList(copying: old.id, from: old, at: now)
+            let removed = try deletedCount(of: old)
+            let new = try addSharedList(copying: old.id, from: old, at: now)
             try limitTexts(of: new, to: old)
             try changeMine(at: now) { mine in
                 // It has a smaller number than the deletions, so other machines receive it in the same page or an earlier one.
@@ -92,9 +106,10 @@ extension StoreWriter {
                 }
                 _ = mine.nodes.takeChanges()  // not in the log: everything is still there
             }
+            for entry in entries { try takeFromTrash(entry.node.id) }
             try removeSharedList(of: entryID)
             guard let shared = try sharedHex(inList: new.row) else { throw HexlistError.noHex(hex) }
-            return ListRenewal(shared: shared, removed: max(0, rows - copied))
+            return ListRenewal(shared: shared, removed: removed)
         }
     }
 
@@ -108,24 +123,29 @@ extension StoreWriter {
             """, copy.row, original.row)
     }
 
-    /// Takes the entries of renewed lists out of the trash. If the rows differ from those of the copy, the entry stays there, because this
-    /// machine has changes that the copy does not have, or that did not arrive here. The new hex gets the id of the old one if it is not
-    /// shown yet. `purgeUnshown` removes the rows of the old list later.
+    /// Takes the entries of renewed lists out of the trash after all rows of the copy have arrived. If the rows differ from those of the copy,
+    /// the entry stays there, because this machine has changes that the copy does not have, or that did not arrive here. The new hex gets the
+    /// id of the old one if it is not shown yet. `purgeUnshown` removes the rows of the old list later.
     func removeRenewedFromTrash() throws {
         let entries = try sharedListEntries()
         for new in entries where new.isOwned && new.isShown {
             guard let renewed = new.renewed, !entries.contains(where: { $0.list == renewed.list && $0.isShown }),
                 let old = try ListRecord(renewed.list, on: self), old.isShared, try isOwned(old.row), old.digest == renewed.digest
             else { continue }
-            let number = try self.hex(ofNode: old.id, in: old.row)
-            for entry in entries where entry.list == old.id {
-                try run(
-                    "UPDATE node SET trashNumber = NULL, trashedWith = NULL, hex = NULL WHERE uuid = ? AND list = ?", entry.node.id.uuid,
-                    ListRecord.mine)
+            let former = entries.filter { $0.list == old.id }.map(\.node.id)
+            if let number = try self.hex(ofNode: old.id, in: old.row) {
+                for entry in former { try run("UPDATE node SET hex = NULL WHERE uuid = ? AND list = ?", entry.uuid, ListRecord.mine) }
+                try run("UPDATE node SET hex = NULL WHERE list = ? AND kind = 1 AND hex IS NOT NULL", old.row)
+                try run("UPDATE node SET hex = ? WHERE uuid = ? AND list = ? AND hex IS NULL", number, new.node.id.uuid, ListRecord.mine)
             }
-            try run("UPDATE node SET hex = NULL WHERE list = ? AND kind = 1 AND hex IS NOT NULL", old.row)
-            try run(
-                "UPDATE node SET hex = ? WHERE uuid = ? AND list = ? AND hex IS NULL", number, new.node.id.uuid, ListRecord.mine)
+            guard let copy = try ListRecord(new.list, on: self), try hasArrived(copy) else { continue }
+            for entry in former { try takeFromTrash(entry) }
         }
+    }
+
+    private func takeFromTrash(_ entry: ListNode.ID) throws {
+        try run(
+            "UPDATE node SET trashNumber = NULL, trashedWith = NULL WHERE uuid = ? AND list = ? AND trashNumber IS NOT NULL", entry.uuid,
+            ListRecord.mine)
     }
 }

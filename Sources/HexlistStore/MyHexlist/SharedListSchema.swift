@@ -35,6 +35,8 @@ enum SharedListSchema {
         ALTER TABLE list ADD COLUMN access TEXT NOT NULL DEFAULT 'write' CHECK (access IN ('write', 'read', 'none'));
         -- The hybrid time at which the owner set that access.
         ALTER TABLE list ADD COLUMN accessAt INTEGER NOT NULL DEFAULT 0;
+        -- The latest time at which a page of the list was sent or received (`recordExchange`), in milliseconds since 1970; 0 for never.
+        ALTER TABLE list ADD COLUMN exchangedAt INTEGER NOT NULL DEFAULT 0;
         -- The register `epoch` of the entry with which the rows were received. Rows of another epoch are not exchanged.
         ALTER TABLE list ADD COLUMN epoch TEXT NOT NULL DEFAULT '';
         -- Of a shared list: by how much pages of other machines increased the bytes of its texts, and the number of rows in `replica` that they

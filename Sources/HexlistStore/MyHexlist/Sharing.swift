@@ -221,7 +221,7 @@ extension StoreWriter {
         }
         try checkSharedListCount()
         try moveMine(hex, into: nil, beside: nil, at: now)
-        let record = try addSharedList(copying: node.id, from: ListRecord(on: self), at: now).record
+        let record = try addSharedList(copying: node.id, from: ListRecord(on: self), at: now)
         try changeMine(at: now) { mine in
             // The entry has a smaller number than the deletions, so other machines receive it in the same page or an earlier one.
             let entry = try mine.addEntry(
@@ -236,20 +236,18 @@ extension StoreWriter {
 
     /// Adds a list with a copy of a hex and of everything shown inside as its root. The copies get the numbers of the hexes.
     /// - Parameter source: the list of the hex.
-    /// - Returns: the list, and the number of its nodes.
-    func addSharedList(copying hex: ListNode.ID, from source: ListRecord, at now: Int64) throws -> (record: ListRecord, nodes: Int) {
+    func addSharedList(copying hex: ListNode.ID, from source: ListRecord, at now: Int64) throws -> ListRecord {
         var generator = SystemRandomNumberGenerator()
         let record = try addSharedList(ListNode.ID(kind: .hex, time: now, using: &generator))
-        let copied = try changeMine(at: now, in: record.row) { shared in
+        try changeMine(at: now, in: record.row) { shared in
             let copied = try shared.copy(hex, from: SQLListStorage(source, on: self), at: now)
             for (old, new) in copied where old.kind == .hex {
                 let number = try self.hex(ofNode: old, in: source.row)
                 try run("UPDATE node SET hex = ? WHERE uuid = ? AND list = ?", number, new.uuid, record.row)
                 try run("UPDATE node SET hex = NULL WHERE uuid = ? AND list = ?", old.uuid, source.row)
             }
-            return copied.count
         }
-        return (record, copied)
+        return record
     }
 
     private func checkSharedListCount() throws {

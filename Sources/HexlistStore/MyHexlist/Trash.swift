@@ -115,22 +115,23 @@ extension StoreReader {
         ) { $0.optionalInt64(0) } ?? nil
     }
 
-    /// The table `item`: the node ?1 of the list ?2, and the nodes that were deleted together with it, at all levels.
+    /// The table `item`: the node ?1 of the list ?2, and the nodes of the trash that were deleted together with it, at all levels. Between
+    /// them may be hexes that arrived deleted, which are not in the trash.
     /// - Parameter isWhole: whether to add the other nodes of its item (`trashedWith`).
     fileprivate static func item(isWhole: Bool = true) -> String {
         """
-        WITH RECURSIVE item (uuid, kind) AS (
-            SELECT uuid, kind FROM node WHERE uuid = ?1 AND list = ?2
+        WITH RECURSIVE reached (uuid, kind, isListed) AS (
+            SELECT uuid, kind, 1 FROM node WHERE uuid = ?1 AND list = ?2
             UNION
-            SELECT node.uuid, node.kind FROM item CROSS JOIN node ON node.goneWith = item.uuid
-                WHERE node.trashNumber IS NOT NULL AND node.list = ?2
+            SELECT node.uuid, node.kind, node.trashNumber IS NOT NULL FROM reached CROSS JOIN node ON node.goneWith = reached.uuid
+                WHERE (node.trashNumber IS NOT NULL OR node.state = 1) AND node.list = ?2
             \(isWhole
                 ? """
-                UNION SELECT node.uuid, node.kind FROM item CROSS JOIN node ON node.trashedWith = item.uuid
+                UNION SELECT node.uuid, node.kind, 1 FROM reached CROSS JOIN node ON node.trashedWith = reached.uuid
                     WHERE node.trashNumber IS NOT NULL AND node.list = ?2
                 """
                 : "")
-        )
+        ), item (uuid, kind) AS (SELECT uuid, kind FROM reached WHERE isListed)
         """
     }
 
