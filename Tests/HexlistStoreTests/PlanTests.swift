@@ -66,6 +66,12 @@ import Testing
         #expect(pages.count > 4 && changes.count > 20)
     }
 
+    @Test("the sharing of the hexes of a page is found by the lists") func sharingOfHexes() throws {
+        let (test, _, _) = try filled()
+        let plan = try test.read { reader in try plans(reader) { _ = try reader.sharing(of: [1, 2]) } }
+        #expect(plan.contains { $0.hasPrefix("SEARCH node") } && !plan.contains { $0.hasPrefix("SCAN node") }, "\(plan)")
+    }
+
     @Test func everyPageHasAnIndexInItsOrder() throws {
         let (test, trusted, _) = try filled()
         let filters = [

@@ -89,11 +89,12 @@ extension ListOverview.Access {
 extension StoreReader {
     /// Returns the sharing of those hexes that are shared and at the top level of My Hexlist.
     public func sharing(of hexes: [Int64]) throws -> [Int64: HexSharing] {
+        // CROSS JOIN, because SQLite would read all nodes otherwise.
         let rows = try all(
             """
             SELECT node.hex, list.uuid, list.isOwned, list.access,
                 (SELECT count(*) FROM listPeer WHERE listPeer.list = list.id AND listPeer.access <> 'none')
-            FROM list JOIN node ON node.uuid = list.uuid AND node.list = list.id
+            FROM list CROSS JOIN node ON node.uuid = list.uuid AND node.list = list.id
             WHERE list.id <> ? AND list.entry IS NOT NULL AND node.hex IN (SELECT value FROM json_each(?))
             """, ListRecord.mine, jsonArray(Set(hexes))
         ) { (hex: $0.int64(0), list: $0.nodeID(1), isOwned: $0.bool(2), access: $0.text(3), members: $0.int(4)) }
