@@ -72,11 +72,13 @@ public struct ListNode: Identifiable, Equatable, Sendable {
         return version
     }
 
-    /// The greatest time in the node, for `HybridClock.observe`.
-    public var latestTime: Int64 {
-        let values = [place?.version.clock, title?.version.clock, deletion?.version.clock].compactMap(\.self)
-        return registers.values.reduce(values.max() ?? 0) { max($0, $1.version.clock) }
+    /// The versions of all values and of the deletion mark.
+    public var versions: [ListVersion] {
+        [place?.version, title?.version, deletion?.version].compactMap(\.self) + registers.values.map(\.version)
     }
+
+    /// The greatest time in the node, for `HybridClock.observe`.
+    public var latestTime: Int64 { versions.reduce(0) { max($0, $1.clock) } }
 
     /// Whether the node has a deletion mark, and none of its values is newer than the mark. If the mark names a hex, the node is deleted
     /// only if that hex is.

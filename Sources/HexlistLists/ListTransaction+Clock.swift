@@ -32,11 +32,6 @@ extension ListTransaction {
 }
 
 extension ListNode {
-    /// The versions of all values and of the deletion mark.
-    public var versions: [ListVersion] {
-        [place?.version, title?.version, deletion?.version].compactMap(\.self) + registers.values.map(\.version)
-    }
-
     fileprivate mutating func mapVersions(_ transform: (ListVersion) -> ListVersion) {
         if let version = place?.version { place?.version = transform(version) }
         if let version = title?.version { title?.version = transform(version) }

@@ -55,15 +55,7 @@ private typealias Person = SharingPerson
     @Test("rows that the owner added count to the maximum") func localRows() async throws {
         let (ada, bob, _) = try await shared()
         let list = try list(ada)
-        try await ada.store.onWritingConnection {
-            try $0.execute(
-                sql: """
-                    WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 74994)
-                    INSERT INTO node (uuid, kind, url, service, state, leaves, seq, list, goneClock, goneBy)
-                    SELECT randomblob(16), 2, '', '', 1, 0, 10000 + n, (SELECT max(id) FROM list), 1, 1 FROM numbers
-                    """)
-            try $0.execute(sql: "UPDATE list SET seq = 110000 WHERE id <> 1")
-        }
+        try await ada.addDeletedRows(74_994)
         // A root and two links are there.
         try await send((0..<3).map { _ in node(.link, in: list, "x", version()) }, of: list, to: ada, from: bob)
         await #expect(throws: ListFault.full) { try await send([node(.link, in: list, "x", version())], of: list, to: ada, from: bob) }

@@ -11,28 +11,8 @@ private typealias Person = SharingPerson
 @Suite(.timeLimit(.minutes(5))) struct SharingClockTests: SharingScenario {
     private static let wrong: Int64 = 3 * 86_400_000
 
-    private func add(_ name: String, by person: Person, at offset: Int64) async throws {
-        let hex = try person.hex("Reading")
-        let count = try #require(try person.test.read { try $0.hex(hex) }).content.links.count
-        let links = (0..<count).map { MineEdit.Link(from: $0) } + [link(name)]
-        try await person.store.editMine(hex, MineEdit(links: links), at: start + offset)
-    }
-
-    private func exchange(_ pairs: (Person, Person)..., at offset: Int64) async throws {
-        for _ in 0..<3 {
-            for (first, second) in pairs {
-                try await first.request(from: second, at: start + offset)
-                try await second.request(from: first, at: start + offset)
-            }
-        }
-    }
-
     private func clock(_ person: Person) throws -> Int64 {
         HybridClock.milliseconds(of: try person.test.read { try $0.first("SELECT clock FROM list WHERE id <> 1") { $0.int64(0) } } ?? 0)
-    }
-
-    private func digest(_ person: Person) throws -> Int64? {
-        try person.test.read { try $0.first("SELECT digest FROM list WHERE id <> 1") { $0.int64(0) } }
     }
 
     @Test("a member's changes arrive after its clock was corrected") func member() async throws {
@@ -122,7 +102,7 @@ private typealias Person = SharingPerson
     @Test("a list is corrected before a page of it is sent") func beforeSending() async throws {
         let (ada, bob, hex) = try await shared(.read)
         try await ada.store.editMine(hex, MineEdit(description: "Ahead"), at: start + Self.wrong)
-        // Bob's clock is 11 hours ahead of ada's, who has not requested his lists yet.
+        // Bob's clock is 11 hours ahead. Ada has not requested his lists yet.
         let list = try list(bob)
         let cursor = try bob.test.read { try $0.listPageRequest(of: list, from: ada.peer.id) }
         _ = try ada.store.listPageSync(list, cursor, for: bob.peer.id, at: start + 10)

@@ -82,6 +82,19 @@ final class SharingPerson {
         try #require(try test.read { try $0.hexPage(HexFilter(location: .mine)).items.first { $0.subject == title } }).id
     }
 
+    /// Adds rows of deleted links to the shared list.
+    func addDeletedRows(_ count: Int) async throws {
+        try await store.onWritingConnection {
+            try $0.execute(
+                sql: """
+                    WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < \(count))
+                    INSERT INTO node (uuid, kind, url, service, state, leaves, seq, list, goneClock, goneBy)
+                    SELECT randomblob(16), 2, '', '', 1, 0, 10000 + n, (SELECT max(id) FROM list), 1, 1 FROM numbers
+                    """)
+            try $0.execute(sql: "UPDATE list SET seq = 110000 WHERE id <> 1")
+        }
+    }
+
     /// Whether the rows show the nodes of all lists, and digests and counters are right.
     func isConsistent() throws -> Bool {
         try test.read { reader in
@@ -138,6 +151,32 @@ extension SharingScenario {
             _ = try await second.store.joinList(list, with: first.peer.id, ifStillAt: sequence, at: start, diskReserve: 0)
         }
     }
+
+    /// Adds a link to the shared hex "Reading".
+    func add(_ name: String, by person: SharingPerson, at offset: Int64 = 3) async throws {
+        let hex = try person.hex("Reading")
+        let count = try #require(try person.test.read { try $0.hex(hex) }).content.links.count
+        let links = (0..<count).map { MineEdit.Link(from: $0) } + [link(name)]
+        try await person.store.editMine(hex, MineEdit(links: links), at: start + offset)
+    }
+
+    /// Lets each machine of the pairs request the lists of the other one.
+    func exchange(_ pairs: (SharingPerson, SharingPerson)..., at offset: Int64, rounds: Int = 3) async throws {
+        for _ in 0..<rounds {
+            for (first, second) in pairs {
+                try await first.request(from: second, at: start + offset)
+                try await second.request(from: first, at: start + offset)
+            }
+        }
+    }
+
+    /// The digest of the shared list.
+    func digest(_ person: SharingPerson) throws -> Int64? {
+        try person.test.read { try $0.first("SELECT digest FROM list WHERE id <> 1") { $0.int64(0) } }
+    }
+
+    /// The hexes with changes that were not accepted.
+    func rejected(_ person: SharingPerson) throws -> [String] { try person.hexes.filter { $0.contains("(not accepted)") } }
 
     func list(_ person: SharingPerson) throws -> ListNode.ID {
         try #require(try person.test.read { try $0.sharedHexes() }.first).list

@@ -9,24 +9,6 @@ private typealias Person = SharingPerson
 
 /// Changes of a member that the owner does not accept, because the list is read-only now.
 @Suite(.timeLimit(.minutes(5))) struct SharingRejectionTests: SharingScenario {
-    private func add(_ name: String, by person: Person, at offset: Int64 = 3) async throws {
-        let hex = try person.hex("Reading")
-        let count = try #require(try person.test.read { try $0.hex(hex) }).content.links.count
-        let links = (0..<count).map { MineEdit.Link(from: $0) } + [link(name)]
-        try await person.store.editMine(hex, MineEdit(links: links), at: start + offset)
-    }
-
-    private func exchange(_ pairs: (Person, Person)..., at offset: Int64) async throws {
-        for _ in 0..<3 {
-            for (first, second) in pairs {
-                try await first.request(from: second, at: start + offset)
-                try await second.request(from: first, at: start + offset)
-            }
-        }
-    }
-
-    private func rejected(_ person: Person) throws -> [String] { try person.hexes.filter { $0.contains("(not accepted)") } }
-
     @Test("a copy has only the changed links, inside copies of the hexes around them") func copy() async throws {
         let (ada, bob, hex) = try await shared()
         let inner = try await ada.store.addMine(content("Chapter", links: 2), into: hex, at: start + 3)

@@ -26,15 +26,6 @@ private typealias Person = SharingPerson
         try person.test.read { try $0.mineChanges(limit: 100, before: nil) }.items
     }
 
-    private func exchange(_ people: (Person, Person)..., at offset: Int64) async throws {
-        for _ in 0..<2 {
-            for (first, second) in people {
-                try await first.request(from: second, at: start + offset)
-                try await second.request(from: first, at: start + offset)
-            }
-        }
-    }
-
     /// Adds links and deletes them again.
     private func addDeletedLinks(_ count: Int, to hex: Int64, of person: Person) async throws {
         let links = try #require(try person.test.read { try $0.hex(hex) }).content.links.indices.map { MineEdit.Link(from: $0) }
@@ -73,7 +64,7 @@ private typealias Person = SharingPerson
             let row = try #require(try ListRecord(old, on: writer)).row
             try writer.changeMine(at: start + 3, in: row) { try $0.nodes.setRegister("read", of: link, to: "1") }
         }
-        try await exchange((bob, ada), (carol, ada), at: 4)
+        try await exchange((bob, ada), (carol, ada), at: 4, rounds: 2)
         let copies = (bob: try bob.hex("Reading"), carol: try carol.hex("Reading"))
         let (hexes, oldRows, oldLog) = (try ada.hexes, try rows(of: old, ada), try log(ada).map(\.number))
         let shown = try rows(of: old, ada, isShown: true)
@@ -117,7 +108,7 @@ private typealias Person = SharingPerson
                 try await member.store.editMine(copy, MineEdit(description: "Mine"), at: start + 6)
             }
             _ = try await member.store.joinOffer(offer.number, at: start + 6)
-            try await exchange((member, ada), at: 7)
+            try await exchange((member, ada), at: 7, rounds: 2)
             let contents = try #require(hexes.first { $0.hasPrefix("Reading") })
             #expect(try member.hexes == [contents, contents] && member.hex("Reading") != copy && member.isConsistent())
             let rows = try rows(of: renewal.shared.list, member)
@@ -129,7 +120,7 @@ private typealias Person = SharingPerson
         // Changes are exchanged as before.
         let copy = try bob.hex("Reading")
         try await bob.store.editMine(copy, MineEdit(description: "Books"), at: start + 9)
-        try await exchange((bob, ada), (carol, ada), at: 10)
+        try await exchange((bob, ada), (carol, ada), at: 10, rounds: 2)
         #expect(try ada.hex("Books") == hex && carol.hexes.contains { $0.hasPrefix("Books") })
         #expect(try ada.isConsistent() && bob.isConsistent() && carol.isConsistent())
     }
@@ -178,11 +169,11 @@ private typealias Person = SharingPerson
         let inner = try await ada.store.addMine(content("Inner", links: 120), into: hex, at: start + 3)
         try await addDeletedLinks(150, to: hex, of: ada)
         _ = try await laptop.store.addMine(content("Here"), at: start + 4)
-        try await exchange((laptop, ada), at: 5)
+        try await exchange((laptop, ada), at: 5, rounds: 2)
         let (number, before) = (try laptop.hex("Reading"), try log(laptop).count)
         #expect(try laptop.hexes == ada.hexes)
         let renewal = try await ada.store.renewShared(hex, at: start + 6)
-        try await exchange((laptop, ada), at: 7)
+        try await exchange((laptop, ada), at: 7, rounds: 2)
         #expect(try laptop.hexes == ada.hexes && laptop.hexes.count { $0.hasPrefix("Reading") } == 1)
         #expect(try laptop.hex("Reading") == number && ada.hex("Reading") == hex)
         #expect(try ada.test.read { try $0.hex(inner) }?.summary.description == "Inner")
@@ -198,7 +189,7 @@ private typealias Person = SharingPerson
         try await join(bob, ada)
         let copy = try bob.hex("Reading")
         try await bob.store.editMine(copy, MineEdit(description: "Books"), at: start + 9)
-        try await exchange((bob, ada), (laptop, ada), at: 10)
+        try await exchange((bob, ada), (laptop, ada), at: 10, rounds: 2)
         #expect(try laptop.hex("Books") == number && ada.hex("Books") == hex)
         let old = try ada.test.read { try $0.first("SELECT count(*) FROM node WHERE list = 2") { $0.int(0) } }
         #expect(old == 0)
@@ -212,18 +203,18 @@ private typealias Person = SharingPerson
         let (ada, bob, hex) = try await shared()
         let laptop = try Person(4)
         try await pair(ada, laptop)
-        try await exchange((laptop, ada), at: 3)
+        try await exchange((laptop, ada), at: 3, rounds: 2)
         let old = try list(ada)
         try await laptop.store.editMine(
             laptop.hex("Reading"), MineEdit(links: [.init(from: 0), .init(from: 1), link("unsent")]), at: start + 4)
         let renewal = try await ada.store.renewShared(hex, at: start + 5)
-        try await exchange((laptop, ada), at: 6)
+        try await exchange((laptop, ada), at: 6, rounds: 2)
         #expect(try laptop.hexes == ada.hexes && ada.hexes == ["Reading https://a.example/ https://b.example/"])
         #expect(try trash(ada).isEmpty)
         let item = try #require(try trash(laptop).first)
         #expect(try trash(laptop).count == 1 && item.subject == "Reading" && item.links == 3)
         _ = try await laptop.store.restoreMine(numbers: [item.number], at: start + 7)
-        try await exchange((laptop, ada), (bob, ada), at: 8)
+        try await exchange((laptop, ada), (bob, ada), at: 8, rounds: 2)
         let expected = [
             "Reading https://a.example/ https://b.example/", "Reading https://a.example/ https://b.example/ https://unsent.example/",
         ]
@@ -241,11 +232,11 @@ private typealias Person = SharingPerson
         let laptop = try Person(4)
         try await pair(ada, laptop)
         try laptop.trust(bob)
-        try await exchange((laptop, ada), at: 3)
+        try await exchange((laptop, ada), at: 3, rounds: 2)
         let number = try laptop.hex("Reading")
         _ = try await ada.store.renewShared(hex, at: start + 4)
         _ = try await laptop.store.renewShared(number, at: start + 5)
-        try await exchange((laptop, ada), at: 6)
+        try await exchange((laptop, ada), at: 6, rounds: 2)
         for (person, number) in [(ada, hex), (laptop, number)] {
             #expect(try person.hexes == Array(repeating: "Reading https://a.example/ https://b.example/", count: 2))
             #expect(try person.test.read { try $0.sharedHexes() }.contains { $0.hex == number })
@@ -257,15 +248,7 @@ private typealias Person = SharingPerson
         let (ada, bob, hex) = try await shared()
         let old = try list(ada)
         #expect(try ada.test.read { try $0.sharedHex(hex) }?.needsRenewal == false)
-        try await ada.store.onWritingConnection {
-            try $0.execute(
-                sql: """
-                    WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 74997)
-                    INSERT INTO node (uuid, kind, url, service, state, leaves, seq, list, goneClock, goneBy)
-                    SELECT randomblob(16), 2, '', '', 1, 0, 10000 + n, (SELECT max(id) FROM list), 1, 1 FROM numbers
-                    """)
-            try $0.execute(sql: "UPDATE list SET seq = 110000 WHERE id <> 1")
-        }
+        try await ada.addDeletedRows(74_997)
         #expect(try ada.test.read { try $0.sharedHex(hex) }?.needsRenewal == true)
         #expect(try bob.test.read { try $0.sharedHexes() }.first?.needsRenewal == false)
         await #expect(throws: ListFault.full) { try await send([node(.link, in: old, "x", version())], of: old, to: ada, from: bob) }

@@ -9,28 +9,6 @@ private typealias Person = SharingPerson
 
 /// Hostile members and owners, machines that were away, lost rows and wrong clocks.
 @Suite(.timeLimit(.minutes(5))) struct SharingRobustnessTests: SharingScenario {
-    private func add(_ name: String, by person: Person, at offset: Int64 = 3) async throws {
-        let hex = try person.hex("Reading")
-        let count = try #require(try person.test.read { try $0.hex(hex) }).content.links.count
-        let links = (0..<count).map { MineEdit.Link(from: $0) } + [link(name)]
-        try await person.store.editMine(hex, MineEdit(links: links), at: start + offset)
-    }
-
-    private func exchange(_ pairs: (Person, Person)..., at offset: Int64) async throws {
-        for _ in 0..<3 {
-            for (first, second) in pairs {
-                try await first.request(from: second, at: start + offset)
-                try await second.request(from: first, at: start + offset)
-            }
-        }
-    }
-
-    private func rejected(_ person: Person) throws -> [String] { try person.hexes.filter { $0.contains("(not accepted)") } }
-
-    private func digest(_ person: Person) throws -> Int64? {
-        try person.test.read { try $0.first("SELECT digest FROM list WHERE id <> 1") { $0.int64(0) } }
-    }
-
     @Test("accepted changes of a member's second machine, which is no member itself, are not rejected") func secondMachine() async throws {
         let (ada, bob, hex) = try await shared()
         let laptop = try Person(5)

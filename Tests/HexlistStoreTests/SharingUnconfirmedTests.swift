@@ -9,13 +9,6 @@ private typealias Person = SharingPerson
 
 /// Rows of a member that the owner may not have, from read-only access on until all rows were received again.
 @Suite(.timeLimit(.minutes(5))) struct SharingUnconfirmedTests: SharingScenario {
-    private func add(_ name: String, by person: Person, at offset: Int64 = 3) async throws {
-        let hex = try person.hex("Reading")
-        let count = try #require(try person.test.read { try $0.hex(hex) }).content.links.count
-        let links = (0..<count).map { MineEdit.Link(from: $0) } + [link(name)]
-        try await person.store.editMine(hex, MineEdit(links: links), at: start + offset)
-    }
-
     /// Requests only the overview.
     @discardableResult
     private func overviewOnly(_ person: Person, from other: Person, at offset: Int64) async throws -> [SharingChange] {
@@ -28,12 +21,6 @@ private typealias Person = SharingPerson
     private func unconfirmed(_ person: Person) throws -> Int {
         try person.test.read { try $0.first("SELECT count(*) FROM node WHERE isUnconfirmed = 1") { $0.int(0) } ?? 0 }
     }
-
-    private func digest(_ person: Person) throws -> Int64? {
-        try person.test.read { try $0.first("SELECT digest FROM list WHERE id <> 1") { $0.int64(0) } }
-    }
-
-    private func rejected(_ person: Person) throws -> [String] { try person.hexes.filter { $0.contains("(not accepted)") } }
 
     @Test("the empty page of an own machine that has no rows yet removes no rows that the owner has") func emptyMachine() async throws {
         let (ada, bob, hex) = try await shared()

@@ -4,7 +4,8 @@ import HexlistModel
 import HexlistNode
 import Hummingbird
 
-/// `/v1/lists`, `/v1/mine/{id}/share` and `/v1/mine/{id}/renew`: the hexes of My Hexlist that are shared with other persons, and the offers of these.
+/// `/v1/lists`, `/v1/mine/{id}/share` and `/v1/mine/{id}/renew`: the hexes of My Hexlist that are shared with other persons, and the offers
+/// of these.
 struct SharingRoutes: Sendable {
     let api: APIContext
 

@@ -423,11 +423,12 @@ extension StoreWriter {
     /// texts and numbers, so that other members can receive all of it.
     private static let ownedListPercent = 75
     /// Maximum rows of an own shared list after a page.
-    static let acceptedNodes = ListLimits.sharedListNodes * ownedListPercent / 100
+    static let acceptedNodes = owned(ListLimits.sharedListNodes)
 
-    private func bound(_ maximum: Int, in list: ListRecord) throws -> Int {
-        try isOwned(list.row) ? maximum * Self.ownedListPercent / 100 : maximum
-    }
+    private static func owned(_ maximum: Int) -> Int { maximum * ownedListPercent / 100 }
+
+    private func bound(_ maximum: Int, in list: ListRecord) throws -> Int { try isOwned(list.row) ? Self.owned(maximum) : maximum }
+
     /// Bytes on disk that are assumed for each row in addition to its texts: the rows of `node`, `link` and their indexes.
     private static let rowBytes: Int64 = 1_024
 
@@ -491,7 +492,7 @@ extension StoreWriter {
             INSERT INTO listCursor (list, peer, replica, seq, at, isFirstExchangeOver) VALUES (?, ?, ?, ?, ?, ?)
             ON CONFLICT DO UPDATE SET (replica, seq, at, isFirstExchangeOver) = (excluded.replica, excluded.seq, excluded.at, excluded.isFirstExchangeOver)
             """, record.row, peer.uuid, source, page.through, now, isFirstExchangeOver || page.isLast && page.nodes.isEmpty)
-        if record.isShared, !isFirstExchangeOver, page.isLast, page.nodes.isEmpty { try removeRenewedFromTrash() }
+        if record.isShared, !isFirstExchangeOver, page.isLast, page.nodes.isEmpty { try removeRenewedFromTrash(sharedListEntries()) }
         return result
     }
 
@@ -602,13 +603,19 @@ extension MyHexlistTransaction {
     private mutating func deleteAlone(_ marked: [ListNode.ID]) throws {
         derived.formUnion(try nodes.deriveTree())
         for id in marked {
-            guard let row = try nodes.storage.row(id), row.state == .deleted, let deletion = row.node.deletion, deletion.with != nil,
-                try !isInTrash(row.node)
-            else { continue }
-            var node = ListNode(id: id)
-            node.deletion = DeletionMark(version: deletion.version)
-            try nodes.merge(node, isReceived: true, sentAs: row.node)
+            guard let row = try nodes.storage.row(id), row.state == .deleted, row.node.deletion?.with != nil, try !isInTrash(row.node)
+            else {
+                continue
+            }
+            try removeHex(fromMarkOf: row.node)
         }
+    }
+
+    private mutating func removeHex(fromMarkOf node: ListNode) throws {
+        guard let deletion = node.deletion else { return }
+        var changed = ListNode(id: node.id)
+        changed.deletion = DeletionMark(version: deletion.version)
+        try nodes.merge(changed, isReceived: true, sentAs: node)
     }
 
     /// Removes the hex from one deletion mark of each cycle of marks, because no hex of a cycle would be an item of the trash: from that of
@@ -626,11 +633,9 @@ extension MyHexlistTransaction {
             }
             // The path ends in a cycle if its last mark names one of its hexes.
             guard let last = path.last?.deletion?.with, let index = path.firstIndex(where: { $0.id == last }),
-                let first = path[index...].min(by: { $0.id < $1.id }), let deletion = first.deletion
+                let first = path[index...].min(by: { $0.id < $1.id })
             else { continue }
-            var node = ListNode(id: first.id)
-            node.deletion = DeletionMark(version: deletion.version)
-            try self.nodes.merge(node, isReceived: true, sentAs: first)
+            try removeHex(fromMarkOf: first)
         }
     }
 

@@ -3,7 +3,7 @@ internal import HexlistLists
 internal import HexlistModel
 
 // Deletion marks stay in a list for good, so a shared list may reach its maximum of rows although it shows few hexes and links. Its owner
-// then replaces it by a new list with a copy of what is shown. The members have to join the new list.
+// then replaces it by a new list with a copy of the shown hexes and links. The members have to join the new list.
 
 /// A shared hex after it was renewed.
 public struct ListRenewal: Sendable, Equatable {
@@ -82,10 +82,7 @@ extension StoreWriter {
             let old = try ListRecord(on: self, row: node.list)
             try checkIsOwned(old, hex)
             guard node.isRoot else {
-                let outer = try sharedHex(inList: node.list)
-                throw HexlistError(
-                    .badRequest, "Hex \(hex) is inside the shared hex “\(outer?.subject ?? "")”.",
-                    hint: outer?.hex.map { "To renew all of it: `hexlist mine share \($0) --renew`." })
+                throw try insideSharedHex(hex, in: node.list) { "To renew all of it: `hexlist mine share \($0) --renew`." }
             }
             let entries = try sharedListEntries().filter { $0.list == old.id && $0.isShown }
             guard let entryID = try entry(ofList: old.row), let entry = entries.first(where: { $0.node.id == entryID }) else {
@@ -126,8 +123,8 @@ extension StoreWriter {
     /// Takes the entries of renewed lists out of the trash after all rows of the copy have arrived. If the rows differ from those of the copy,
     /// the entry stays there, because this machine has changes that the copy does not have, or that did not arrive here. The new hex gets the
     /// id of the old one if it is not shown yet. `purgeUnshown` removes the rows of the old list later.
-    func removeRenewedFromTrash() throws {
-        let entries = try sharedListEntries()
+    /// - Parameter entries: `sharedListEntries()`.
+    func removeRenewedFromTrash(_ entries: [SharedListEntry]) throws {
         for new in entries where new.isOwned && new.isShown {
             guard let renewed = new.renewed, !entries.contains(where: { $0.list == renewed.list && $0.isShown }),
                 let old = try ListRecord(renewed.list, on: self), old.isShared, try isOwned(old.row), old.digest == renewed.digest
@@ -141,11 +138,5 @@ extension StoreWriter {
             guard let copy = try ListRecord(new.list, on: self), try hasArrived(copy) else { continue }
             for entry in former { try takeFromTrash(entry) }
         }
-    }
-
-    private func takeFromTrash(_ entry: ListNode.ID) throws {
-        try run(
-            "UPDATE node SET trashNumber = NULL, trashedWith = NULL WHERE uuid = ? AND list = ? AND trashNumber IS NOT NULL", entry.uuid,
-            ListRecord.mine)
     }
 }

@@ -163,7 +163,8 @@ extension StoreWriter {
     /// may have been a member before it became an own machine.
     func updateSharedLists(at now: Int64) throws {
         let mine = try mineList()
-        for (list, entries) in Dictionary(grouping: try sharedListEntries(), by: \.list) where list != mine {
+        let all = try sharedListEntries()
+        for (list, entries) in Dictionary(grouping: all, by: \.list) where list != mine {
             let owned = entries.filter(\.isOwned)
             let entries = owned.isEmpty ? entries : owned
             let shown = entries.filter(\.isShown)
@@ -202,7 +203,7 @@ extension StoreWriter {
                 try showSharedList(SQLListStorage(record, on: self, at: now))
             }
         }
-        try removeRenewedFromTrash()
+        try removeRenewedFromTrash(all)
         changed([.list, .peers])
     }
 

@@ -211,14 +211,21 @@ extension StoreWriter {
             hint: "To share your own copy, save it first: `hexlist save \(hex)`.")
     }
 
+    /// Returns the error for a hex that is inside a shared one.
+    /// - Parameters:
+    ///   - list: `ListRecord.row`.
+    ///   - hint: the advice for the shared hex, whose id is the parameter.
+    func insideSharedHex(_ hex: Int64, in list: Int64, hint: (Int64) -> String) throws -> HexlistError {
+        let outer = try sharedHex(inList: list)
+        return HexlistError(
+            .badRequest, "Hex \(hex) is inside the shared hex “\(outer?.subject ?? "")”.", hint: outer?.hex.map(hint))
+    }
+
     /// Makes a hex of My Hexlist a list of its own: copies its nodes, with new ids, and replaces them by an entry at the top level.
     /// - Returns: `ListRecord.row`.
     private func makeShared(_ hex: Int64, _ node: HexNode, at now: Int64) throws -> Int64 {
         guard node.list == ListRecord.mine else {
-            let outer = try sharedHex(inList: node.list)
-            throw HexlistError(
-                .badRequest, "Hex \(hex) is inside the shared hex “\(outer?.subject ?? "")”.",
-                hint: outer?.hex.map { "To share all of it: `hexlist mine share \($0) --with PEER`." })
+            throw try insideSharedHex(hex, in: node.list) { "To share all of it: `hexlist mine share \($0) --with PEER`." }
         }
         try checkSharedListCount()
         try moveMine(hex, into: nil, beside: nil, at: now)

@@ -235,13 +235,15 @@ extension StoreWriter {
             // Later changes restored it, so a later deletion is no part of the sharing.
             guard let version = try storage.row(hex)?.node.version, version.clock < time else { continue }
             let nodes = try all("\(Self.item()) SELECT uuid FROM item", hex.uuid, ListRecord.mine) { $0.nodeID(0) }.compactMap(\.self)
-            for node in nodes {
-                try run(
-                    "UPDATE node SET trashNumber = NULL, trashedWith = NULL WHERE uuid = ? AND list = ? AND trashNumber IS NOT NULL",
-                    node.uuid,
-                    ListRecord.mine)
-            }
+            for node in nodes { try takeFromTrash(node) }
         }
+    }
+
+    /// Takes a node of My Hexlist out of the trash, which cannot restore it any more.
+    func takeFromTrash(_ node: ListNode.ID) throws {
+        try run(
+            "UPDATE node SET trashNumber = NULL, trashedWith = NULL WHERE uuid = ? AND list = ? AND trashNumber IS NOT NULL", node.uuid,
+            ListRecord.mine)
     }
 
     func restoreMine(numbers: [Int64], at now: Int64) throws -> [RestoredItem] {
