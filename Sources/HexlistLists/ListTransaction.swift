@@ -19,6 +19,8 @@ public struct ListTransaction<Storage: ListStorage> {
     private var addedHexes: Set<ListNode.ID> = []
     private var changedHexes: Set<ListNode.ID> = []
     private var changedLeaves: Set<ListNode.ID> = []
+    /// The positions, as of the last `deriveTree`, of leaves that got another order key.
+    private var formerPositions: [ListNode.ID: LeafPosition] = [:]
     /// Whether `writeIgnoredMoves` has run since the last received hex. It reads all hexes, so a request that moves many runs it once.
     var hasWrittenIgnoredMoves = false
 
@@ -38,12 +40,17 @@ public struct ListTransaction<Storage: ListStorage> {
     /// - Parameters:
     ///   - isReceived: whether the node came from another replica.
     ///   - sent: the node as the other replica sent it, if the caller altered it; the result is sent back then.
+    ///   - takesContent: whether a link gets the URL and service of the node, not the greater ones.
     /// - Returns: whether the list changed.
     @discardableResult
-    public mutating func merge(_ node: ListNode, isReceived: Bool = false, sentAs sent: ListNode? = nil) throws -> Bool {
+    public mutating func merge(
+        _ node: ListNode, isReceived: Bool = false, sentAs sent: ListNode? = nil, takesContent: Bool = false
+    ) throws -> Bool {
         let stored = try storage.row(node.id)
         var row = stored ?? ListRow(node: ListNode(id: node.id))
-        let changed = row.node.merge(node, isBounded: isReceived)
+        let isContentTaken = takesContent && row.node.takeContent(of: node)
+        var changed = row.node.merge(node, isBounded: isReceived)
+        if isContentTaken { changed.insert(.content) }
         guard stored == nil || !changed.isEmpty else { return false }
         let list = list
         if let stored { digest?.toggle(stored.node, in: list) }
@@ -81,6 +88,9 @@ public struct ListTransaction<Storage: ListStorage> {
         let id = row.node.id
         if id.kind.isLeaf {
             changedLeaves.insert(id)
+            if let stored, stored.node.place?.key != row.node.place?.key, formerPositions[id] == nil {
+                formerPositions[id] = LeafPosition(stored.node)
+            }
         } else if id == list {
             // The root has no place and is never deleted, so the structure does not depend on it.
             changedHexes.insert(list)
@@ -108,27 +118,9 @@ public struct ListTransaction<Storage: ListStorage> {
         isStructureChanged = true
     }
 
-    /// The parts of the tree that a transaction changed.
-    public struct TreeChanges: Equatable, Sendable {
-        /// Hexes whose values, container or state changed, and the list's id if the values of the root changed.
-        public var hexes: Set<ListNode.ID> = []
-        /// Hexes whose shown leaves changed, or the list's id for the root.
-        public var contents: Set<ListNode.ID> = []
-        /// Entries of shared lists that changed.
-        public var entries: Set<ListNode.ID> = []
-
-        public init(hexes: Set<ListNode.ID> = [], contents: Set<ListNode.ID> = []) { (self.hexes, self.contents) = (hexes, contents) }
-
-        public mutating func formUnion(_ other: TreeChanges) {
-            hexes.formUnion(other.hexes)
-            contents.formUnion(other.contents)
-            entries.formUnion(other.entries)
-        }
-    }
-
     /// Derives the tree again, as far as the changes affect it. The result is the same as after deriving it from all rows.
-    public mutating func deriveTree() throws -> TreeChanges {
-        var tree = TreeChanges(hexes: changedHexes)
+    public mutating func deriveTree() throws -> ListTreeChanges {
+        var tree = ListTreeChanges(hexes: changedHexes)
         var structure = isStructureChanged ? try Structure(storage) : nil
         if let structure { try addDependentLeaves(structure) }
         var leaves: [ListNode.ID: Int] = [:]
@@ -147,7 +139,7 @@ public struct ListTransaction<Storage: ListStorage> {
             }
         }
         isStructureChanged = false
-        (addedHexes, changedHexes, changedLeaves) = ([], [], [])
+        (addedHexes, changedHexes, changedLeaves, formerPositions) = ([], [], [], [:])
         return tree
     }
 
@@ -202,14 +194,20 @@ public struct ListTransaction<Storage: ListStorage> {
     /// Derives the values of a leaf.
     /// - Parameter leaves: changes of the number of shown leaves by hex.
     private mutating func derive(
-        _ id: ListNode.ID, _ structure: Structure?, _ leaves: inout [ListNode.ID: Int], _ tree: inout TreeChanges
+        _ id: ListNode.ID, _ structure: Structure?, _ leaves: inout [ListNode.ID: Int], _ tree: inout ListTreeChanges
     ) throws {
         guard let row = try storage.row(id) else { return }
         let state: ListRow.State = try isDeleted(row.node, structure) ? .deleted : .present
         var container: ListNode.ID?
         if let parent = row.node.place?.parent, try isKnown(parent, structure) { container = parent }
-        if row.state == .present { tree.contents.insert(row.container ?? list) }
-        if state == .present { tree.contents.insert(container ?? list) }
+        let position = LeafPosition(row.node)
+        let before = formerPositions[id] ?? position
+        if row.state == state, row.container == container, position == before {
+            if state == .present { tree.contents[container ?? list, default: LeafChanges()].addValues(at: position) }
+        } else {
+            if row.state == .present { tree.contents[row.container ?? list, default: LeafChanges()].add(from: before) }
+            if state == .present { tree.contents[container ?? list, default: LeafChanges()].add(from: position) }
+        }
         guard row.container != container || row.state != state else { return }
         try storage.update(id, container: container, state: state, leaves: 0)
         if row.state == .present, let hex = row.container, hex != list { leaves[hex, default: 0] -= 1 }
@@ -238,7 +236,7 @@ public struct ListTransaction<Storage: ListStorage> {
         return false
     }
 
-    private mutating func store(_ structure: Structure, _ tree: inout TreeChanges) throws {
+    private mutating func store(_ structure: Structure, _ tree: inout ListTreeChanges) throws {
         for (index, row) in structure.rows.enumerated() {
             let (state, container) = (structure.tree.state(at: index), structure.tree.container(at: index))
             let leaves = structure.tree.hexes[index].leaves
@@ -246,7 +244,7 @@ public struct ListTransaction<Storage: ListStorage> {
             try storage.update(row.node.id, container: container, state: state, leaves: leaves)
             guard row.state != state || row.container != container else { continue }
             tree.hexes.insert(row.node.id)
-            if (row.state == .deleted) != (state == .deleted) { tree.contents.insert(row.node.id) }
+            if (row.state == .deleted) != (state == .deleted) { tree.contents[row.node.id] = .all }
         }
     }
 }

@@ -183,7 +183,7 @@ import Testing
         var lists = Scenario()
         let root = lists.list
         try lists.link(.a, "1", in: lists.hex(.a, "H"))
-        func tree(_ change: (inout Transaction) throws -> Void) throws -> Transaction.TreeChanges {
+        func tree(_ change: (inout Transaction) throws -> Void) throws -> ListTreeChanges {
             var transaction = Transaction(
                 storage: lists.world.machines[0].storage, replica: ReplicaNumber(3), clock: lists.world.machines[0].clock,
                 digest: ListDigest(), now: lists.world.now)
@@ -191,18 +191,20 @@ import Testing
             return try transaction.deriveTree()
         }
         let rename = try tree { try $0.setTitle(of: root, to: "Reading") }
-        #expect(rename == Transaction.TreeChanges(hexes: [root]))
+        #expect(rename == ListTreeChanges(hexes: [root]))
         let link = try tree {
             var generator = SeededGenerator(seed: 4)
             _ = try $0.add(.link, in: root, key: OrderKey(bytes: [1]), title: "t", url: "u", using: &generator)
         }
-        #expect(link == Transaction.TreeChanges(contents: [root]))
+        #expect(link.hexes.isEmpty && link.contents.keys.elementsEqual([root]))
+        let start = try #require(link.contents[root]?.start)
+        #expect(start.key == [1] && link.contents[root]?.values == nil)
         let nothing = try tree {
             try $0.merge(ListNode(id: root))
             _ = try $0.deriveTree()
             try $0.merge(ListNode(id: root))
         }
-        #expect(nothing == Transaction.TreeChanges())
+        #expect(nothing == ListTreeChanges())
         try lists.rename(.a, root, "Reading")
         try lists.change(.b) { list, _ in try list.setRegister("color", of: root, to: "red") }
         try lists.expect("+ H", "  - t1 <1>")

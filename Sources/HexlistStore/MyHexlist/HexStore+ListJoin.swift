@@ -85,6 +85,7 @@ extension StoreWriter {
         guard try first("SELECT count(*) FROM joinNode", read: { $0.int64(0) }) ?? 0 <= Self.maximumNodes else { throw ListFault.full }
         try keepRows(of: counterparts)
         try renameRecords(counterparts)
+        try renameLinksToOffers(counterparts)
         let deletions = try keepTrash(after: own.deletions, at: now)
 
         try run("DELETE FROM node WHERE list = ?", ListRecord.mine)
@@ -103,7 +104,9 @@ extension StoreWriter {
         var storage = try SQLListStorage(ListRecord(on: self), on: self, at: now)
         storage.source = try replicaRow(of: cursor.replica)
         let hexes = try storage.hexes().map(\.node.id).filter { $0 != list }
-        try project(.init(hexes: derived.hexes.union(hexes), contents: derived.contents.union(hexes)), storage)
+        var changes = ListTreeChanges(allOf: hexes)
+        changes.formUnion(derived)
+        try project(changes, storage)
         let size = try mineSize()
         var draft = MyHexlistChangeDraft(storage)
         (draft.hexes.added, draft.links.added) = (max(0, size.hexes - before.hexes), max(0, size.links - before.links))

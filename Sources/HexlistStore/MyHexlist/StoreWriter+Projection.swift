@@ -18,17 +18,18 @@ extension StoreWriter {
     }
 
     /// Updates the rows of the hexes that a transaction changed. Call inside `change`. No effect for a shared list that is not shown.
-    func project(_ tree: ListTransaction<SQLListStorage>.TreeChanges, _ storage: SQLListStorage) throws {
+    func project(_ tree: ListTreeChanges, _ storage: SQLListStorage) throws {
         if storage.listRow != ListRecord.mine, try shownRoot(of: storage) == nil {
             return try showSharedList(storage)
         }
-        try addRows(of: tree.hexes.union(tree.contents), storage)
-        let changed = try tree.hexes.union(tree.contents).compactMap { try changedHex($0, storage) }
+        let hexes = tree.hexes.union(tree.contents.keys)
+        let added = try addRows(of: hexes, storage)
+        let changed = try hexes.compactMap { try changedHex($0, storage) }
         let gone = changed.filter(\.isDeleted).map(\.row)
         let shown = changed.filter { !$0.isDeleted }
         try move(shown, storage, removing: gone)
         for hex in shown {
-            try show(hex, storage, isExtended: tree.contents.contains(hex.node))
+            try show(hex, storage, added.contains(hex.node) ? .all : tree.contents[hex.node])
         }
     }
 
@@ -49,7 +50,8 @@ extension StoreWriter {
 
     /// Adds empty rows at the top level for hexes that are shown and have none: they came from another machine, or were revived. A revived
     /// hex gets the id that it had. New ones are in the order of their nodes, above the present ones.
-    private func addRows(of hexes: Set<ListNode.ID>, _ storage: SQLListStorage) throws {
+    /// - Returns: those hexes.
+    private func addRows(of hexes: Set<ListNode.ID>, _ storage: SQLListStorage) throws -> Set<ListNode.ID> {
         var new: [(node: ListNode.ID, key: [UInt8], row: Int64?)] = []
         for id in hexes where id.kind == .hex && id != storage.list {
             guard let row = try storage.row(id), row.state != .deleted else { continue }
@@ -66,6 +68,7 @@ extension StoreWriter {
             }
             try addRow(row, receivedAt: node.time)
         }
+        return Set(new.map(\.node))
     }
 
     /// Adds an empty row at the top level.
@@ -147,8 +150,8 @@ extension StoreWriter {
     // MARK: - Contents
 
     /// Writes the values of a hex into its row, and its links.
-    /// - Parameter isExtended: whether its links changed.
-    private func show(_ hex: ChangedHex, _ storage: SQLListStorage, isExtended: Bool) throws {
+    /// - Parameter links: the changes of its links; `nil` if there are none.
+    private func show(_ hex: ChangedHex, _ storage: SQLListStorage, _ links: LeafChanges?) throws {
         guard let values = try storage.row(hex.node)?.node else { return }
         func register(_ name: UTF8Text) -> UTF8Text { values.registers[name]?.value ?? .empty }
         let texts = [
@@ -159,13 +162,13 @@ extension StoreWriter {
         let present = try first(
             "SELECT description, color, senderUUID, senderName, extra, linkCount, byteCount FROM hex WHERE id = ?", hex.row
         ) { row in (texts: (0..<5).map { UTF8Text(utf8: row.bytes($0)) }, links: row.int(5), bytes: row.int(6)) }
-        guard let present, isExtended || texts != present.texts else { return }
+        guard let present, links != nil || texts != present.texts else { return }
         try unindex([hex.row])
         let size = { (texts: [UTF8Text]) in texts.reduce(0) { $0 + $1.count } }
         var (count, bytes) = (present.links, present.bytes - size(present.texts) + size(texts))
-        if isExtended {
-            let links = try showLinks(of: hex, storage)
-            (count, bytes) = (links.count, size(texts) + links.bytes)
+        if let links {
+            let change = try showLinks(of: hex, links, storage, count: count)
+            (count, bytes) = (count + change.links, bytes + change.bytes)
             // Changes of several machines together may exceed the limit.
             guard storage.source != nil || count <= max(present.links, ProtocolLimits.links) else {
                 throw HexlistError.tooManyLinks(count)
@@ -183,16 +186,75 @@ extension StoreWriter {
         try reindex([hex.row])
     }
 
-    /// Writes the links of a hex, except those whose rows are right. Links beyond the ids that are reserved for a hex are not shown.
+    /// Writes the links of a hex that may have changed, except those whose rows are right. Links beyond the ids that are reserved for a hex
+    /// are not shown.
     ///
     /// Has one link in memory at a time: a member of a shared list may fill one hex with all texts that the list may have.
-    /// - Returns: the number of links that are shown, and the UTF-8 bytes of their texts.
-    private func showLinks(of hex: ChangedHex, _ storage: SQLListStorage) throws -> (count: Int, bytes: Int) {
-        // First only the ids, so that SQLite sorts no texts.
+    /// - Parameter count: the number of links that are shown.
+    /// - Returns: the changes of that number, and of the UTF-8 bytes of the texts of all links.
+    private func showLinks(
+        of hex: ChangedHex, _ changes: LeafChanges, _ storage: SQLListStorage, count: Int
+    ) throws -> (links: Int, bytes: Int) {
+        let (first, last) = (hex.row << 13, hex.row << 13 + Int64(HexInserter.maximumLinks) - 1)
+        var bytes = 0
+        if let values = changes.values {
+            let rows = try links(of: hex, in: storage, from: values.lowerBound, through: values.upperBound)
+            if !rows.nodes.isEmpty {
+                let ids = first + Int64(rows.index)...first + Int64(rows.index + rows.nodes.count - 1)
+                bytes -= try linkBytes(ids)
+                bytes += try write(rows.nodes, as: ids.lowerBound)
+            }
+        }
+        guard let start = changes.start else { return (0, bytes) }
+        let rows = try links(of: hex, in: storage, from: start)
+        let id = first + Int64(rows.index)
+        guard id <= last else { return (0, bytes) }
+        bytes -= try linkBytes(id...last)
+        bytes += try write(rows.nodes, as: id)
+        try run("DELETE FROM link WHERE id BETWEEN ? AND ?", id + Int64(rows.nodes.count), last)
+        return (rows.index + rows.nodes.count - count, bytes)
+    }
+
+    /// Returns the rows in `node` of the links that are shown in a hex at some positions, and the index of the first one among all of them.
+    private func links(
+        of hex: ChangedHex, in storage: SQLListStorage, from start: LeafPosition, through end: LeafPosition? = nil
+    ) throws -> (index: Int, nodes: [Int64]) {
+        let shown = "\(storage.isShown(in: hex.node)) AND kind = 2"
+        // A link without a place has no key. It can only be in the root.
+        let isFirst = start.key.isEmpty
+        let noKey = hex.node == storage.list ? "orderKey IS NULL OR " : ""
+        let index =
+            isFirst
+            ? 0
+            : try first(
+                """
+                SELECT count(*) FROM (
+                    SELECT 1 FROM node WHERE \(shown) AND (\(noKey)(orderKey, uuid) < (?, coalesce(?, x''))) LIMIT \(HexInserter.maximumLinks))
+                """, hex.node.uuid, start.key, start.id?.uuid
+            ) { $0.int(0) } ?? 0
+        // Only the ids, so that SQLite sorts no texts.
         let nodes = try all(
-            "SELECT id FROM node WHERE \(storage.isShown(in: hex.node)) AND kind = 2 ORDER BY orderKey, uuid LIMIT ?", hex.node.uuid,
-            HexInserter.maximumLinks
+            """
+            SELECT id FROM node WHERE \(shown)\(isFirst ? "" : " AND (orderKey, uuid) >= (?2, coalesce(?3, x''))")
+                \(end == nil ? "" : "AND (\(noKey)(orderKey, uuid) <= (?4, ?5))") ORDER BY orderKey, uuid LIMIT ?6
+            """, hex.node.uuid, start.key, start.id?.uuid, end?.key, end?.id?.uuid, HexInserter.maximumLinks - index
         ) { $0.int64(0) }
+        return (index, nodes)
+    }
+
+    private func linkBytes(_ ids: ClosedRange<Int64>) throws -> Int {
+        let texts = ["url", "description", "service", "extra"].map { "length(CAST(\($0) AS BLOB))" }.joined(separator: " + ")
+        return try first("SELECT coalesce(sum(\(texts)), 0) FROM link WHERE id BETWEEN ? AND ?", ids.lowerBound, ids.upperBound) {
+            $0.int(0)
+        } ?? 0
+    }
+
+    /// Writes links, except those whose rows are right.
+    /// - Parameters:
+    ///   - nodes: their rows in `node`.
+    ///   - id: the id of the first one in `link`.
+    /// - Returns: the UTF-8 bytes of their texts.
+    private func write(_ nodes: [Int64], as id: Int64) throws -> Int {
         let node = try SQLStatement("SELECT url, coalesce(title, ''), service, registers FROM node WHERE id = ?", on: db)
         let link = try SQLStatement(
             """
@@ -202,7 +264,7 @@ extension StoreWriter {
                 WHERE (url, description, service, extra) <> (excluded.url, excluded.description, excluded.service, excluded.extra)
             """, on: db)
         defer { node.reset() }
-        var (id, bytes) = (hex.row << 13, 0)
+        var (id, bytes) = (id, 0)
         for row in nodes {
             try node.bind([row])
             guard try node.step() else { continue }
@@ -215,7 +277,6 @@ extension StoreWriter {
             id += 1
             bytes += texts.reduce(extra.count) { $0 + $1.count }
         }
-        try run("DELETE FROM link WHERE id BETWEEN ?1 AND (?2 << 13) + 8191", id, hex.row)
-        return (nodes.count, bytes)
+        return bytes
     }
 }

@@ -95,21 +95,31 @@ struct Projection: Equatable {
 
     /// The projection of all rows.
     init(_ storage: MemoryStorage) {
-        let hexes = storage.hexes().map(\.node.id)
-        update(Transaction.TreeChanges(hexes: Set(hexes + [storage.list]), contents: Set(hexes + [storage.list])), storage)
+        update(ListTreeChanges(allOf: storage.hexes().map(\.node.id) + [storage.list]), storage)
     }
 
-    mutating func update(_ changes: Transaction.TreeChanges, _ storage: MemoryStorage) {
+    mutating func update(_ changes: ListTreeChanges, _ storage: MemoryStorage) {
         for id in changes.hexes {
             if id == storage.list { root = storage.row(id)?.node }
             var row = storage.row(id)
             row?.leaves = 0
             hexes[id] = row?.state == .deleted ? nil : row
         }
-        for hex in changes.contents {
+        for (hex, changed) in changes.contents {
             let shown = storage.contents(of: hex).map(\.node).filter { $0.id.kind == .link }
-            links[hex] = shown.isEmpty ? nil : shown
+            let links = update(links[hex] ?? [], changed, shown)
+            self.links[hex] = links.isEmpty ? nil : links
         }
+    }
+
+    /// Replaces only the links at the positions that changed.
+    private func update(_ links: [ListNode], _ changes: LeafChanges, _ shown: [ListNode]) -> [ListNode] {
+        var result = links
+        if let start = changes.start {
+            result = links.filter { LeafPosition($0) < start } + shown.filter { LeafPosition($0) >= start }
+        }
+        guard let values = changes.values else { return result }
+        return result.map { link in values.contains(LeafPosition(link)) ? shown.first { $0.id == link.id } ?? link : link }
     }
 }
 
