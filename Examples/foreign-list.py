@@ -296,12 +296,14 @@ class Replica:
     def is_unconfirmed(self, row):
         return False
 
-    def take(self, page, key, confirms=False):
+    def take(self, page, key, confirms=False, gives_url=lambda sent, known: False):
         """Merges a page and moves the cursor of the machine, in one transaction. A machine of the owner confirms the rows that it sends."""
         changed = 0
         for node in page.nodes:
             known = self.rows.get(node.id)
             merged = merge(known.node, node) if known else node
+            if known and known.node.versions() and node.versions() and gives_url(node, known.node):
+                merged = replace(merged, url=node.url, service=node.service)
             if known and self.is_unconfirmed(known):
                 self.reject(known.node, node)
                 merged = node
@@ -546,6 +548,11 @@ class Entry:
         access, _, time = ("write 0" if self.is_owned else self.value("access")).partition(" ")
         return "none" if self.is_deleted else access, int(time or 0)
 
+    @property
+    def owners(self):
+        """The number of machines of the owner of a joined list."""
+        return sum(name.startswith("from/") and value == "1" for name, (_, value) in self.registers.items())
+
     def serves(self, person):
         if self.is_owned:
             return self.concerns(person) and self.granted(person)[0] in ("read", "write")
@@ -620,6 +627,13 @@ class Store:
             values["epoch"] = str(time)
         self.write_entry(entry, values)
         event("access", list=uuid_text(entry.list), access=access)
+
+    def drop_lost_rows(self, entry):
+        """Begins a check of all rows of a list, because its owner may have lost some."""
+        for row in self.shared[entry.list].rows.values():
+            row.confirmed = False
+        self.write_entry(entry, {"epoch": str(int(entry.value("epoch") or 0) + 1)})
+        self.follow()
 
     def follow(self):
         """Brings the replicas of shared lists up to their entries, and copies rejected nodes into the collection."""
@@ -1137,6 +1151,8 @@ class Machine(foreign.Peer):
         replica.draw_replica()
         replica.cursors.pop(session.key, None)
         replica.save()
+        if reads_only and entry.owners == 1:
+            self.store.drop_lost_rows(entry)
         self.tell()
         return False
 
@@ -1161,10 +1177,16 @@ class Machine(foreign.Peer):
         changes, is_own, entry = 0, self.is_own(session), self.store.entries().get(replica.id)
         is_owner = entry and not entry.is_owned and not is_own
         confirms = is_owner or entry and entry.access[0] == "read"
+        is_joined = entry and not entry.is_owned
+
+        def gives_url(sent, known):
+            """Whether a link gets the URL of a sent one, which may be the lesser one: that of its owner."""
+            return is_owner or is_joined and sent.version >= known.version
+
         async for page in self.pages(client, replica.id, replica.cursors.get(session.key), replica.replica, not is_own):
             if not is_own and not is_owner:
                 replica.check_member_page(page, session.key)
-            changes += replica.take(page, session.key, confirms)
+            changes += replica.take(page, session.key, confirms, gives_url)
         if changes:
             event("changed", list=uuid_text(replica.id), nodes=changes)
         if is_checked := confirms and replica.checking:

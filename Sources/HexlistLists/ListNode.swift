@@ -56,7 +56,7 @@ public struct ListNode: Identifiable, Equatable, Sendable {
 
     /// Registers that only machines of the same user exchange. They count neither for the version of a node nor for the digest, because
     /// members of a shared list do not have them and have to derive the same tree.
-    public static let privateRegisters: Set<UTF8Text> = ["read"]
+    public static let privateRegisters: Set<UTF8Text> = ["read", "seen"]
 
     /// The register with the members of a hex or link that have no register of their own, as JSON.
     public static let unknownMembers: UTF8Text = "extra"
@@ -98,7 +98,21 @@ public struct ListNode: Identifiable, Equatable, Sendable {
         for name in Self.privateRegisters where registers[name] == nil { registers[name] = other.registers[name] }
     }
 
+    /// Whether all values are older than the newest one of another node, and neither is purged.
+    public func isOlder(than other: ListNode) -> Bool {
+        guard let version, let newest = other.version else { return false }
+        return version < newest
+    }
+
     // MARK: - Merge
+
+    /// Takes the URL and service of another state of the link, also lesser ones. A purged link has none.
+    /// - Returns: whether they differed.
+    mutating func takeContent(of other: ListNode) -> Bool {
+        guard !isPurged, !other.isPurged, (url, service) != (other.url, other.service) else { return false }
+        (url, service) = (other.url, other.service)
+        return true
+    }
 
     /// The parts of a node that a merge changed.
     public struct Changes: OptionSet, Sendable {
@@ -164,7 +178,7 @@ public struct ListNode: Identifiable, Equatable, Sendable {
     /// Returns the registers with a value that have to be written again, so that a merge that adds a register drops an empty one instead.
     /// - Returns: none if the merge drops no register, or there is no empty one.
     func registersToRewrite(beforeAdding name: UTF8Text) -> [(name: UTF8Text, register: Register)] {
-        guard registers.count >= id.kind.maximumRegisters, registers[name] == nil else { return [] }
+        guard registers.count >= id.kind.maximumRegisters, registers[name] == nil, !Self.privateRegisters.contains(name) else { return [] }
         let shared = sharedRegisters
         guard shared.count >= id.kind.maximumRegisters, let empty = shared.firstIndex(where: \.register.value.isEmpty) else { return [] }
         return Array(shared[..<empty])

@@ -1,5 +1,6 @@
 import Foundation
 import GRDB
+import HexlistLists
 import HexlistModel
 import Testing
 
@@ -75,7 +76,7 @@ import Testing
         return (folder, folder + "/hexlist.sqlite")
     }
 
-    @Test(arguments: ["version-1", "version-4"]) func everyReleasedVersionOpens(_ name: String) throws {
+    @Test(arguments: ["version-1", "version-4", "schema-33"]) func everyReleasedVersionOpens(_ name: String) throws {
         let (folder, path) = try copy(of: name)
         defer { try? FileManager.default.removeItem(atPath: folder) }
         let old = try DatabaseQueue(path: path)
@@ -103,7 +104,7 @@ import Testing
         }
     }
 
-    @Test("a migration interrupted at any step is resumed", arguments: ["version-1", "version-4"])
+    @Test("a migration interrupted at any step is resumed", arguments: ["version-1", "version-4", "schema-33"])
     func interrupted(_ name: String) throws {
         let (folder, path) = try copy(of: name)
         defer { try? FileManager.default.removeItem(atPath: folder) }
@@ -173,6 +174,7 @@ import Testing
 
     /// Opens a migrated copy of a fixture and checks all its content.
     private func checkOpening(_ path: String, of name: String) throws {
+        if name == "schema-33" { return try checkOpeningLists(path) }
         let store = try HexStore(path: path)
         defer { try? store.close() }
         let (friend, stranger, enemy) = (try TestPeer(1), try TestPeer(2), try TestPeer(3))
@@ -215,6 +217,43 @@ import Testing
             try $0.receive([whole], from: sender, at: start, policy: .held, quotas: HeldQuotas(), diskReserve: 0)
         }
         #expect(kept == [.stored])
+    }
+
+    /// Opens a migrated copy of the store of schema 33 and checks its lists. Its daemon had another machine of the user, shared hex 3 with
+    /// another person, who added a link, and deleted a hex and two links.
+    private func checkOpeningLists(_ path: String) throws {
+        let store = try HexStore(path: path)
+        defer { try? store.close() }
+        try store.readSync { reader in
+            #expect(try String.fetchOne(reader.db, sql: "PRAGMA integrity_check") == "ok")
+            #expect(try Int.fetchOne(reader.db, sql: "PRAGMA user_version") == StoreSchema.version)
+            #expect(try reader.hexPage(HexFilter(location: .mine)).items.map(\.subject) == ["Last", "Reading", "Größe 中文"])
+            #expect(try urls(reader.hex(1)) == ["https://a.example/", "https://b.example/"])
+            #expect(try urls(reader.hex(2)) == ["https://c.example/"])
+            #expect(try urls(reader.hex(3)) == ["https://d.example/", "https://f.example/", "https://bob.example/"])
+            #expect(try urls(reader.hex(5)) == ["https://i.example/", "https://k.example/"])
+            #expect(try reader.trashPage(limit: 10, before: nil).items.map(\.number) == [9, 8, 7])
+            #expect(try Int.fetchAll(reader.db, sql: "SELECT number FROM mineChange ORDER BY number") == Array(1...10))
+            let shared = try #require(try reader.sharedHexes().first)
+            #expect(shared.hex == 3 && shared.isOwned && shared.peers.map(\.access) == [.write] && shared.peers.map(\.state) == [.joined])
+            for row in try reader.all("SELECT id FROM list", read: { $0.int64(0) }) {
+                let list = try ListRecord(on: reader, row: row)
+                var digest = ListDigest()
+                for node in try SQLListStorage(list, on: reader).nodes() { digest.toggle(node, in: list.id) }
+                #expect(list.digest == digest)
+            }
+        }
+        #expect(try MyHexlistNodeTests().rowsShowTheNodes(store))
+        // The store is usable: links are restored, also in the shared hex, and new ids continue.
+        let restored = try store.writeSync { try $0.restoreMine(numbers: [7, 9], at: start) }
+        #expect(restored.map(\.hex) == [4, 3] && restored.map(\.link) == [nil, 1])
+        #expect(try store.writeSync { try $0.insertMine(content("New"), at: start) } == 6)
+        #expect(try MyHexlistNodeTests().rowsShowTheNodes(store))
+    }
+
+    private func urls(_ hex: HexDetail?) throws -> [String] {
+        let content = try #require(hex).content
+        return content.links.map { String(decoding: content.bytes($0.url), as: UTF8.self) }
     }
 
     /// A store of version 1 whose peers have changed their names.

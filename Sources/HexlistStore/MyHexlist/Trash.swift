@@ -414,10 +414,12 @@ extension StoreWriter {
         }
         for node in nodes {
             // The new id moves the row to the end of the table. SQLite does not merge pages when their rows become smaller, so rows that stay
-            // would take three times their size (the bound for deleted rows in Docs/Lists.md).
+            // would take three times their size (the bound for deleted rows in Docs/Lists.md). 0 in `via` takes no space, in the row and in
+            // an index; if the machine from which the row came requests all rows, it is sent there, too.
             try run(
                 """
-                UPDATE node SET id = (SELECT max(id) + 1 FROM node), trashNumber = NULL, trashedWith = NULL, deletedAt = NULL, lived = NULL
+                UPDATE node SET id = (SELECT max(id) + 1 FROM node), trashNumber = NULL, trashedWith = NULL, deletedAt = NULL, lived = NULL,
+                    addedClock = NULL, addedBy = NULL, via = iif(list = \(ListRecord.mine) AND via IS NOT NULL, \(SQLListStorage.severalReplicas), via)
                 WHERE uuid = ? AND list = ?
                 """, node.uuid, list)
             if node.kind == .sharedList { try removeSharedList(of: node) }
