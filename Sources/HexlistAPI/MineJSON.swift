@@ -7,23 +7,27 @@ public struct MineEditRequest: JSONShape, Sendable, Equatable {
     public var color: String?
     /// The new list of tags of the hex itself.
     public var tags: [String]?
-    /// The new list of links, in order.
+    /// The new list of links, in order. Not together with `changes`.
     public var links: [LinkEdit]?
-    /// `HexJSON.version` to which the numbers in `links` refer. If it is another one now, nothing is changed (`changed`). `nil` for no check:
-    /// links that were added since are deleted then.
+    /// Changes that name links by their nodes. Other links stay as they are.
+    public var changes: [MineNodeChange]?
+    /// `HexJSON.version` to which the request refers. If it is another one now, nothing is changed (`changed`). `nil` for no check: with
+    /// `links`, links that were added since are deleted then.
     public var version: String?
 
     private enum CodingKeys: String, RequestKey {
-        case description, color, tags, links, version
+        case description, color, tags, links, changes, version
     }
 
     public init(
-        description: String? = nil, color: String? = nil, tags: [String]? = nil, links: [LinkEdit]? = nil, version: String? = nil
+        description: String? = nil, color: String? = nil, tags: [String]? = nil, links: [LinkEdit]? = nil,
+        changes: [MineNodeChange]? = nil, version: String? = nil
     ) {
         self.description = description
         self.color = color
         self.tags = tags
         self.links = links
+        self.changes = changes
         self.version = version
     }
 }

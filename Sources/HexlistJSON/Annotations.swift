@@ -27,16 +27,29 @@ public struct Annotations: Sendable, Equatable {
         }
     }
 
-    /// Returns the unknown members with the given tags instead of the present ones; empty if no members are left.
-    /// - Parameter extra: a JSON object; empty for none.
-    public static func extra(_ extra: [UInt8], settingTags tags: [String]) -> [UInt8] {
+    /// Returns the unknown members with the given tags and note instead of the present ones; empty if no members are left. A new note is
+    /// put after the other members, and tags are the last.
+    /// - Parameters:
+    ///   - extra: a JSON object; empty for none.
+    ///   - tags: the new list of tags; `nil` for the present ones.
+    ///   - note: the new note, empty for none; `nil` for the present one.
+    public static func extra(_ extra: [UInt8], settingTags tags: [String]?, note: String? = nil) -> [UInt8] {
         let members = (try? JSONValue(parsing: extra))?.members ?? []
-        let kept = members.filter { !$0.nameBytes.elementsEqual("tags".utf8) }
-        guard !kept.isEmpty || !tags.isEmpty else { return [] }
+        let present = members.filter { $0.nameBytes.elementsEqual("tags".utf8) }
+        let kept = members.filter {
+            !$0.nameBytes.elementsEqual("tags".utf8) && (note == nil || !$0.nameBytes.elementsEqual("note".utf8))
+        }
+        let hasTags = tags.map { !$0.isEmpty } ?? !present.isEmpty
+        guard !kept.isEmpty || hasTags || note.map({ !$0.isEmpty }) ?? false else { return [] }
         var json = JSONWriter()
         json.object { json in
             for member in kept { json.member(member.name, member.value) }
-            if !tags.isEmpty { json.named("tags") { json in json.array(tags) { $0.string($1) } } }
+            if let note, !note.isEmpty { json.member("note", note) }
+            if let tags {
+                if hasTags { json.named("tags") { json in json.array(tags) { $0.string($1) } } }
+            } else {
+                for member in present { json.member(member.name, member.value) }
+            }
         }
         return json.bytes
     }

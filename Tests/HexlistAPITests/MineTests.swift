@@ -68,6 +68,85 @@ struct MineTests {
         }
     }
 
+    @Test("changes name links by their nodes, so links that others add meanwhile stay") func byNode() async throws {
+        try await TestDaemon.with("ada") { daemons in
+            let client = daemons[0].client
+            let made = try await client.addMine(
+                Array(#"{"links":["https://a.example","https://b.example","https://c.example"]}"#.utf8), into: nil)
+            let hex = try await client.hex(made.id)
+            let (node, links) = (try #require(hex.node), (hex.links ?? []).compactMap(\.node))
+            #expect(links.count == 3 && Set(links + [node]).count == 4)
+            _ = try await client.editMine(
+                made.id, MineEditRequest(changes: [MineNodeChange(add: MineNewLink(url: "https://x.example", readTitle: false))]))
+            let changes = [
+                MineNodeChange(node: links[0], url: "https://a2.example", title: "A", tags: ["t"], note: "n"),
+                MineNodeChange(remove: links[1]), MineNodeChange(move: links[2], after: node),
+                MineNodeChange(
+                    add: MineNewLink(url: "https://d.example", title: "D", service: "s", tags: ["u"], note: "m", readTitle: false)),
+                MineNodeChange(node: node, title: "Reading", color: "#112233", note: "N"),
+            ]
+            let stale = MineEditRequest(changes: changes, version: hex.version)
+            #expect(try await Self.error { try await client.editMine(made.id, stale) }?.code == .changed)
+            let twice = MineEditRequest(color: "#445566", changes: changes)
+            #expect(try await Self.error { try await client.editMine(made.id, twice) }?.message.contains("given twice") == true)
+            let edited = try await client.editMine(made.id, MineEditRequest(changes: changes))
+            #expect(edited.links?.map(\.url) == ["https://c.example", "https://a2.example", "https://x.example", "https://d.example"])
+            #expect(edited.links?.map(\.linkDescription) == ["", "A", "", "D"] && edited.links?[3].service == "s")
+            #expect(edited.links?.map(\.tags) == [nil, ["t"], nil, ["u"]] && edited.links?.map(\.note) == [nil, "n", nil, "m"])
+            #expect(edited.description == "Reading" && edited.note == "N" && edited.color == "#112233" && edited.node == node)
+            let change = try #require(edited.change)
+            let undone = try await client.undoMine([change])
+            #expect(undone.undone == [change] && undone.keptCount == 0)
+            #expect(
+                try await client.hex(made.id).links?.map(\.url)
+                    == ["https://a.example", "https://b.example", "https://c.example", "https://x.example"])
+            #expect(try await client.hexes(.init(location: "mine"), limit: 1).items.first?.node == nil)
+        }
+    }
+
+    @Test("changes that are not valid are refused with a reason") func invalidChanges() async throws {
+        try await TestDaemon.with("ada") { daemons in
+            let client = daemons[0].client
+            let made = try await client.addMine(Array(#"{"links":["https://a.example"]}"#.utf8), into: nil)
+            let hex = try await client.hex(made.id)
+            let (node, link) = (try #require(hex.node), try #require(hex.links?.first?.node))
+            let forms = "has not exactly one of the forms of a change."
+            for (changes, message) in [
+                (#"[{"node":"x","title":"t"}]"#, "`changes[0].node`: `x` is not the id of a link or hex."),
+                (
+                    #"[{"remove":"\#(link)"},{"remove":"\u001b[31m"}]"#,
+                    "`changes[1].remove`: `\u{FFFD}[31m` is not the id of a link or hex."
+                ),
+                (#"[{"move":"\#(link)","after":""}]"#, "`changes[0].after`: `` is not the id of a link or hex."),
+                ("[]", "There are no changes."), ("[{}]", "`changes[0]` \(forms)"),
+                (#"[{"remove":"\#(link)","title":"t"}]"#, "`changes[0]` \(forms)"),
+                (#"[{"node":"\#(link)","title":"t","after":"\#(node)"}]"#, "`changes[0]` \(forms)"),
+                (#"[{"remove":"\#(link)","move":"\#(link)"}]"#, "`changes[0]` \(forms)"),
+                (#"[{"add":{"url":"a:b"},"title":"t"}]"#, "`changes[0]` \(forms)"),
+                (#"[{"add":{}}]"#, "`url` is missing"), (#"[{"rename":"x"}]"#, "`rename` is not known here"),
+                (#"[{"node":"\#(link)","color":"red"}]"#, "A link has no `color`."),
+                (#"[{"remove":"\#(node)"}]"#, "`\(node)` is not a link of this hex."),
+            ] as [(String, String)] {
+                let reply = try await ask(
+                    daemons[0], request("PATCH /v1/mine/\(made.id)", body: #"{"changes":\#(changes)}"#))
+                let error = try #require(try JSONObject(JSONValue(parsing: reply.body))["error"])
+                let text = try #require(try JSONObject(error)["message"]?.string)
+                #expect(reply.status == 400 && text.contains(message), "\(changes): \(text)")
+            }
+            let both = MineEditRequest(links: [LinkEdit(from: 1)], changes: [MineNodeChange(remove: link)])
+            #expect(
+                try await Self.error { try await client.editMine(made.id, both) }?.message == "`links` and `changes` do not go together.")
+            let other = String(link.dropLast()) + (link.hasSuffix("A") ? "Q" : "A")
+            let unknown = MineEditRequest(changes: [MineNodeChange(remove: link), MineNodeChange(node: other, title: "t")])
+            #expect(try await Self.error { try await client.editMine(made.id, unknown) }?.code == .notFound)
+            #expect(try await client.hex(made.id) == hex)
+        }
+    }
+
+    private static func error(_ body: () async throws -> HexJSON) async throws -> HexlistError? {
+        await #expect(throws: HexlistError.self) { _ = try await body() }
+    }
+
     @Test("a dry run of a deletion counts each inner hex once and deletes nothing")
     func dryRun() async throws {
         try await TestDaemon.with("ada") { daemons in

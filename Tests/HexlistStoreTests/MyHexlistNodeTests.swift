@@ -124,7 +124,8 @@ import Testing
                 sql: """
                     DROP TABLE node; DROP TABLE list; DROP TABLE replica; DROP TABLE mineChange;
                     DROP INDEX hexOrder; ALTER TABLE hex DROP COLUMN orderKey;
-                    DROP TABLE listPeer; DROP TABLE listOffer; DROP TABLE ownMachine; DROP TABLE listCursor; DROP TABLE joining; DROP TABLE joinNode;
+                    DROP TABLE offerList; DROP TABLE listSeen; DROP TABLE listPeer; DROP TABLE listOffer; DROP TABLE ownMachine; DROP TABLE listCursor;
+                    DROP TABLE joining; DROP TABLE joinNode;
                     CREATE TABLE bin (
                         number INTEGER PRIMARY KEY, hex INTEGER NOT NULL UNIQUE, parent INTEGER, subject TEXT NOT NULL,
                         hexesInside INTEGER NOT NULL, links INTEGER NOT NULL, deletedAt INTEGER NOT NULL, lived INTEGER NOT NULL,
@@ -208,7 +209,7 @@ import Testing
             let other = ids.randomElement(using: &random)
             let now = start + Int64(step)
             do {
-                switch (Int.random(in: 0..<13, using: &random), id, other) {
+                switch (Int.random(in: 0..<15, using: &random), id, other) {
                 case (0...1, _, _), (_, nil, _):
                     _ = try await test.store.addMine(tree(&random), into: Bool.random(using: &random) ? id : nil, at: now)
                 case (2, let id?, let other?): try await test.store.moveMine(id, into: other, at: now)
@@ -225,6 +226,9 @@ import Testing
                     let some = Set((0...1).compactMap { _ in changes.randomElement(using: &random) })
                     if !some.isEmpty { _ = try await test.store.undoMine(Array(some), at: now) }
                 case (10, _, _) where step % 4 == 0: _ = try await test.store.emptyTrash()
+                case (13...14, let id?, _):
+                    let links = try #require(try test.read { try $0.mineLinkIDs(of: id) })
+                    try await test.store.editMine(id, by: MineNodeEdit.random(of: links, using: &random), at: now)
                 case (_, let id?, _):
                     let count = try #require(try test.read { try $0.hex(id) }).content.links.count
                     var links = (0..<count).shuffled(using: &random).dropLast(count / 3).map { MineEdit.Link(from: $0) }

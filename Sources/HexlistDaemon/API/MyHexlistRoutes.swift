@@ -204,13 +204,18 @@ struct MyHexlistRoutes: Sendable {
         _ = try APIQuery(request)
         let id = try RequestInput.id(context)
         let wanted: MineEditRequest = try await RequestInput.requiredShape(request)
+        let wantsTitles = api.configuration.readsTitles
+        if let edit = try MineNodeEdit(wanted) {
+            let change = try await api.store.editMine(id, by: edit, wantsTitles: wantsTitles, at: now)
+            if wantsTitles { api.titles.send() }
+            return try await shape(of: id, after: change)
+        }
         let links = try wanted.links?.map { link in
             if let from = link.from, from < 1 { throw HexlistError(.badRequest, "`from` counts links from 1.") }
             return MineEdit.Link(
                 from: link.from.map { $0 - 1 }, url: link.url, linkDescription: link.linkDescription, service: link.service,
                 tags: link.tags, wantsTitle: link.title ?? true)
         }
-        let wantsTitles = api.configuration.readsTitles
         let change = try await api.store.editMine(
             id,
             MineEdit(
@@ -234,7 +239,7 @@ struct MyHexlistRoutes: Sendable {
 
     /// - Parameter change: the number of the change that was made; `nil` if nothing was changed.
     private func shape(of id: Int64, after change: Int64? = nil) async throws -> Response {
-        var shape = try await HexRoutes(api: api).shape(of: id)
+        var shape = try await HexRoutes(api: api).shape(of: id, isChanged: true)
         shape.change = change
         return APIReply.json(shape)
     }

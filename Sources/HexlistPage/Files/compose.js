@@ -1,6 +1,6 @@
 // The compose dialog. It makes a new hex to send or save, forwards a hex, or edits a hex of My Hexlist.
 import { linksAndText } from './linktext.js';
-import { changeLinks } from './linkedits.js';
+import { linkChanges } from './linkedits.js';
 import { call, callLines, faultOf, part, query } from './api.js';
 import { h, icon, mark, clean, peerText, label, count, bytesText, toast, button, buttons, dialog, confirmed } from './dom.js';
 import { app } from './main.js';
@@ -194,7 +194,8 @@ export function compose({ to, hex, into, edit, local, links = [], dropped } = {}
       const typed = edit ? { links: linksOf(text.value, edit.links).filter(Boolean) } : contentOf(text.value), { links } = typed;
       const description = [title.value.trim(), typed.description].filter(Boolean).join('\n');
       if (edit) {
-        await changeLinks(edit, links, { color, ...(description !== clean(edit.description) && { description }) });
+        const changes = linkChanges(edit, links);
+        await call('PATCH', `/v1/mine/${edit.id}`, { color, ...(description !== clean(edit.description) && { description }), ...(changes.length && { changes }) });
       } else if (!isSent) {
         await call('POST', `/v1/mine${query({ in: into })}`, { description, color: color || undefined, links });
         toast('Saved to My Hexlist.');

@@ -1,40 +1,46 @@
-// Changes of the links of a hex, while others may change it too.
-import { call } from './api.js';
+// Changes of a hex of My Hexlist that name links by their nodes, for `PATCH /v1/mine/{id}`. Links that others add or change at the same time
+// are not named, so they stay as they are.
 
-/** Maximum attempts of one change. Each fails only if another change was made within milliseconds. */
-const attempts = 20;
+/** Returns the change that adds a link {url, linkDescription?, …}. @param after the node of the link or hex behind which it is put; undefined for the end */
+export const addition = ({ url, linkDescription, service, tags, note }, after, readTitle = true) =>
+  ({ add: { url, title: linkDescription, service, tags, note, ...(!readTitle && { readTitle }) }, after });
 
-/**
- * Returns the edits for the present links of a hex, after others have added, removed or moved some: links that were removed meanwhile stay
- * removed, and added ones stay, behind those of the edits.
- */
-function rebased(edits, base, current) {
-  const numbers = new Map(current.map(({ node }, index) => [node, index + 1])), known = new Set(base.map(({ node }) => node));
-  const kept = edits.flatMap((edit) => {
-    if (!edit.from) return [edit];
-    const from = numbers.get(base[edit.from - 1]?.node);
-    return from ? [{ ...edit, from }] : [];
-  });
-  const added = current.flatMap(({ node }, index) => known.has(node) ? [] : [{ from: index + 1 }]);
-  const end = kept.findLastIndex(({ from }) => from) + 1;
-  return [...kept.slice(0, end), ...added, ...kept.slice(end)];
+/** Returns the indices of a longest ascending subsequence of numbers; others than numbers do not count. */
+function ascending(numbers) {
+  const ends = [], before = [];
+  for (const [index, number] of numbers.entries()) {
+    if (typeof number !== 'number') continue;
+    let low = 0, high = ends.length;
+    while (low < high) {
+      const middle = low + high >> 1;
+      if (numbers[ends[middle]] < number) low = middle + 1; else high = middle;
+    }
+    before[index] = ends[low - 1];
+    ends[low] = index;
+  }
+  const indices = new Set();
+  for (let next = ends.at(-1); next !== undefined; next = before[next]) indices.add(next);
+  return indices;
 }
 
 /**
- * Changes the links of a hex of My Hexlist. Changes that others make at the same time stay. Throws a Fault.
- * @param hex the hex, as read by `GET /v1/hexes/{id}`, to whose links the edits refer
- * @param links the new links, each `{from?, url?, …}`
- * @param others further members of the request
+ * Returns the changes that turn the links of a hex into the edited ones.
+ * @param hex the hex, as read by `GET /v1/hexes/{id}`
+ * @param edited the new links in order: `{from, linkDescription?}` for a present one, counted from 1, or `{url, linkDescription?}`
  */
-export async function changeLinks(hex, links, others = {}) {
-  for (let base = hex, left = attempts; ; left -= 1) {
-    try {
-      return await call('PATCH', `/v1/mine/${hex.id}`, { ...others, links, version: base.version });
-    } catch (error) {
-      if (error.code !== 'changed' || left <= 0) throw error;
-      const current = await call('GET', `/v1/hexes/${hex.id}`);
-      links = rebased(links, base.links, current.links);
-      base = current;
-    }
+export function linkChanges(hex, edited) {
+  const kept = new Set(edited.map(({ from }) => from)), node = (number) => hex.links[number - 1].node;
+  const changes = hex.links.flatMap((link, index) => kept.has(index + 1) ? [] : [{ remove: link.node }]);
+  for (const { from, linkDescription: title } of edited) {
+    if (from && title !== undefined && title !== hex.links[from - 1].linkDescription) changes.push({ node: node(from), title });
   }
+  const fixed = ascending(edited.map(({ from }) => from)), last = Math.max(-1, ...fixed);
+  let previous = hex.node;
+  for (const [index, link] of edited.entries()) {
+    if (fixed.has(index)) { previous = node(link.from); continue; }
+    // Links at the end are put behind those that others add there meanwhile.
+    const after = index > last ? undefined : previous;
+    changes.push(link.from ? { move: node(link.from), after } : addition(link, after));
+  }
+  return changes;
 }

@@ -2,14 +2,16 @@ internal import GRDB
 public import HexlistLists
 public import HexlistModel
 
-/// The links of a hex of My Hexlist, by which a change is refused if they are others now.
+/// The nodes of a hex of My Hexlist and of its links, which changes name, and by which a change is refused if the links are others now.
 public struct MineLinks: Sendable, Equatable {
+    public var hex: ListNode.ID
     /// In order, at most 5 000.
     public var ids: [ListNode.ID]
     /// 16 hexadecimal digits: `ListDigest.init(ofOrder:)`.
     public var version: String
 
-    init(_ ids: [ListNode.ID]) {
+    init(of hex: ListNode.ID, _ ids: [ListNode.ID]) {
+        self.hex = hex
         self.ids = ids
         version = ListDigest(ofOrder: ids).description
     }
@@ -24,6 +26,6 @@ extension StoreReader {
             "SELECT uuid FROM node WHERE \(storage.isShown(in: node.id)) AND kind = 2 ORDER BY orderKey, uuid LIMIT ?", node.id.uuid,
             HexInserter.maximumLinks
         ) { $0.nodeID(0) }
-        return MineLinks(ids.compactMap(\.self))
+        return MineLinks(of: node.id, ids.compactMap(\.self))
     }
 }

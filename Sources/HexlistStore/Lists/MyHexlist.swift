@@ -78,7 +78,9 @@ extension HexStore {
             try writer.change {
                 let id = try writer.addMine(content, into: parent, at: now)
                 // The ids of its inner hexes follow the id of a new hex.
-                if wantsTitles { try writer.enqueueTitles(ofLinks: id << 13...((id + Int64(content.hexCount)) << 13) - 1) }
+                let last = id + Int64(content.hexCount) - 1
+                try writer.recordLinksToOffers(in: id...last)
+                if wantsTitles { try writer.enqueueTitles(ofLinks: id << 13...((last + 1) << 13) - 1) }
                 return id
             }
         }
@@ -240,16 +242,9 @@ extension StoreWriter {
         try change {
             try checkIsMine(id)
             guard var content = try hex(id)?.content else { throw HexlistError.noHex(id) }
-            if let version = edit.version, try mineLinkIDs(of: id).map({ !$0.version.utf8.elementsEqual(version.utf8) }) ?? true {
-                throw HexlistError(
-                    .changed, "Links of hex \(id) were added, removed or moved in the meantime. Nothing was changed.",
-                    hint: "Read the hex again, then repeat the change.")
-            }
-            for text in [edit.description, edit.color] + (edit.links ?? []).flatMap({ [$0.url, $0.linkDescription, $0.service] }) {
-                guard (text?.utf8.count ?? 0) <= ProtocolLimits.stringBytes else {
-                    throw HexlistError(.badRequest, "A text of a hex has at most \(ProtocolLimits.stringBytes) bytes.")
-                }
-            }
+            try checkVersion(edit.version, ofLinksOf: id)
+            try Self.check(
+                texts: [edit.description, edit.color] + (edit.links ?? []).flatMap { [$0.url, $0.linkDescription, $0.service] })
             for tags in [edit.tags] + (edit.links ?? []).map(\.tags) { try Self.check(tags: tags ?? []) }
             if let description = edit.description { content.hexDescription = content.add(description) }
             if let color = edit.color { content.hexColor = content.add(color) }
@@ -270,9 +265,18 @@ extension StoreWriter {
         }
     }
 
+    /// Throws `.changed` if links of a hex were added, removed or moved since it had a version (`MineLinks`).
+    /// - Parameter version: `nil` for no check.
+    func checkVersion(_ version: String?, ofLinksOf id: Int64) throws {
+        guard let version, try mineLinkIDs(of: id).map({ !$0.version.utf8.elementsEqual(version.utf8) }) ?? true else { return }
+        throw HexlistError(
+            .changed, "Links of hex \(id) were added, removed or moved in the meantime. Nothing was changed.",
+            hint: "Read the hex again, then repeat the change.")
+    }
+
     /// Makes a change of My Hexlist.
     /// - Returns: its number in the change log; `nil` if nothing changed.
-    fileprivate func numberOfChange(_ body: () throws -> Void) throws -> Int64? {
+    func numberOfChange(_ body: () throws -> Void) throws -> Int64? {
         try change {
             let before = try ListRecord(on: self).changes
             try body()
@@ -281,7 +285,13 @@ extension StoreWriter {
         }
     }
 
-    private static func check(tags: [String]) throws {
+    static func check(texts: [String?]) throws {
+        guard texts.allSatisfy({ ($0?.utf8.count ?? 0) <= ProtocolLimits.stringBytes }) else {
+            throw HexlistError(.badRequest, "A text of a hex has at most \(ProtocolLimits.stringBytes) bytes.")
+        }
+    }
+
+    static func check(tags: [String]) throws {
         guard tags.count <= Annotations.maximumTags else {
             throw HexlistError(.badRequest, "\(tags.count) tags are too many; \(Annotations.maximumTags) fit.")
         }

@@ -78,6 +78,19 @@ extension StoreWriter {
             """, links.lowerBound, links.upperBound)
     }
 
+    /// Adds the given links of a hex that have no description and the address of a web page to the waiting ones.
+    func enqueueTitles(of links: [(url: String, description: String)], in hex: Int64) throws {
+        guard !links.isEmpty else { return }
+        var free = PendingTitle.maximum - (try first("SELECT count(*) FROM wantedTitle") { $0.int(0) } ?? 0)
+        for link in links where free > 0 {
+            free -= try run(
+                """
+                INSERT OR IGNORE INTO wantedTitle (hex, url) SELECT ?1, url FROM (SELECT ?2 AS url, ?3 AS description)
+                WHERE \(Self.isUntitled)
+                """, hex, link.url, link.description)
+        }
+    }
+
     /// Returns the ids of the hex's links with the URL that still have no description; empty if the hex is not in My Hexlist any more.
     fileprivate func untitledLinks(_ wanted: PendingTitle) throws -> [Int64] {
         guard try summary(ofTop: wanted.hex)?.location == .mine else { return [] }

@@ -9,11 +9,11 @@ struct MyHexlistTransaction {
     let writer: StoreWriter
     let list: ListRecord
     var nodes: ListTransaction<SQLListStorage>
-    private var generator = SystemRandomNumberGenerator()
-    /// Hexes to which links were added without `nodes` (`NodeInserter`).
-    private var extended: Set<ListNode.ID> = []
+    var generator = SystemRandomNumberGenerator()
+    /// The positions from which links were added to hexes without `nodes` (`NodeInserter`).
+    private var extended = ListTreeChanges()
     /// The changes of the tree that were already derived (`deriveTree`).
-    var derived = ListTransaction<SQLListStorage>.TreeChanges()
+    var derived = ListTreeChanges()
     /// The changes so far, for the change log.
     var draft: MyHexlistChangeDraft
     /// Milliseconds since 1970.
@@ -53,14 +53,16 @@ struct MyHexlistTransaction {
         try insert(links, of: content, in: id, at: nodes.keys(count: links.count, at: .last, in: id, using: &generator))
     }
 
-    private mutating func insert(_ links: [LinkContent], of content: HexContent, in hex: ListNode.ID, at keys: [OrderKey]) throws {
-        guard !links.isEmpty else { return }
+    /// Adds links.
+    /// - Parameter keys: their positions in the hex.
+    mutating func insert(_ links: [LinkContent], of content: HexContent, in hex: ListNode.ID, at keys: [OrderKey]) throws {
+        guard !links.isEmpty, let start = keys.min().map({ LeafPosition(key: $0.bytes) }) else { return }
         let origin = origin()
         try insertNodes { try $0.insert(links[...], of: content, in: hex, at: keys[...], origin) }
         if hex != list.id, let row = try nodes.storage.row(hex) {
             try nodes.storage.update(hex, container: row.container, state: row.state, leaves: row.leaves + links.count)
         }
-        extended.insert(hex)
+        extended.contents[hex, default: LeafChanges(from: start)].formUnion(LeafChanges(from: start))
         draft.addLinks(links.count, to: hex, ListVersion(clock: origin.clock, replica: list.replica))
     }
 
@@ -112,8 +114,8 @@ struct MyHexlistTransaction {
 
         var used: Set<Int> = []
         let origins = origins.map { $0.flatMap { used.insert($0).inserted ? $0 : nil } }  // a second copy is a new link
-        let fixed = Self.longestAscending(
-            zip(origins, content.links).map { origin, link in origin.flatMap { present.isSame($0, link) ? $0 : nil } })
+        let fixed = zip(origins, content.links).map { origin, link in origin.flatMap { present.isSame($0, link) ? $0 : nil } }
+            .longestAscendingIndices
         var previous: ListPosition = .first
         var index = 0
         while index < content.links.count {
@@ -200,17 +202,17 @@ struct MyHexlistTransaction {
         _ = nodes.takeChanges()
     }
 
-    private mutating func setTitle(of node: ListNode, to title: [UInt8]) throws {
+    mutating func setTitle(of node: ListNode, to title: [UInt8]) throws {
         if node.title?.value.bytes != title { try nodes.setTitle(of: node.id, to: UTF8Text(utf8: title)) }
     }
 
-    private mutating func setExtra(of node: ListNode, to extra: [UInt8]) throws {
+    mutating func setExtra(of node: ListNode, to extra: [UInt8]) throws {
         guard NodeRegisters.extra(of: node.registers.mapValues(\.value)) != extra else { return }
         let removed = node.registers.keys.filter(NodeRegisters.isExtra).map { ($0, UTF8Text.empty) }
         try set(NodeRegisters.values(ofExtra: extra).merging(removed) { value, _ in value }, of: node)
     }
 
-    private mutating func set(_ values: [UTF8Text: UTF8Text], of node: ListNode) throws {
+    mutating func set(_ values: [UTF8Text: UTF8Text], of node: ListNode) throws {
         // Removed ones first, so that they make room for new ones.
         for (name, value) in values.sorted(by: { $0.value.isEmpty && !$1.value.isEmpty })
         where node.registers[name]?.value ?? .empty != value {
@@ -365,7 +367,7 @@ struct MyHexlistTransaction {
     fileprivate mutating func finish(_ kind: MyHexlistChange.Kind, from author: PeerID? = nil) throws {
         // A merge causes no local change: hexes that other machines deleted stay deleted, even if something in them is shown.
         if nodes.storage.source == nil { try deriveTreeAndRevive() } else { try deriveTree() }
-        derived.contents.formUnion(extended)
+        derived.formUnion(extended)
         if author == nil, !draft.isEmpty { try writer.checkIsWritable(list) }
         let storage = nodes.storage
         if let sequence = storage.sequence, sequence != list.sequence { writer.changed(.list) }
@@ -385,7 +387,7 @@ struct MyHexlistTransaction {
     }
 
     /// The hexes whose rows change.
-    var changedHexes: Set<ListNode.ID> { derived.hexes.union(derived.contents) }
+    var changedHexes: Set<ListNode.ID> { derived.hexes.union(derived.contents.keys) }
 
     /// Returns the node with the values and contents of a hex.
     func node(_ hex: Int64) throws -> ListNode.ID {
@@ -407,29 +409,6 @@ struct MyHexlistTransaction {
             "SELECT uuid FROM node WHERE \(nodes.storage.isShown(in: hex)) AND kind = 2 ORDER BY orderKey, uuid LIMIT ?", hex.uuid,
             HexInserter.maximumLinks
         ) { $0.nodeID(0) }.compactMap(\.self)
-    }
-
-    /// Returns the indices of a longest ascending subsequence, without `nil`s.
-    static func longestAscending(_ numbers: [Int?]) -> Set<Int> {
-        var ends: [Int] = []  // ends[n]: the index at which the ascending subsequence of length n + 1 with the smallest end ends
-        var before = [Int?](repeating: nil, count: numbers.count)
-        for (index, number) in numbers.enumerated() {
-            guard let number else { continue }
-            var (low, high) = (0, ends.count)
-            while low < high {
-                let middle = (low + high) / 2
-                if numbers[ends[middle]] ?? 0 < number { low = middle + 1 } else { high = middle }
-            }
-            before[index] = low > 0 ? ends[low - 1] : nil
-            if low < ends.count { ends[low] = index } else { ends.append(index) }
-        }
-        var indices: Set<Int> = []
-        var next = ends.last
-        while let index = next {
-            indices.insert(index)
-            next = before[index]
-        }
-        return indices
     }
 }
 
@@ -453,7 +432,9 @@ extension StoreWriter {
             if let unused {
                 try run("UPDATE replica SET number = ? WHERE id = ?", Int64(bitPattern: number.value), unused)
             } else {
-                try run("UPDATE list SET replica = ?, hasUsedReplica = 0 WHERE id = ?", replicaRow(of: number), list)
+                let replica = try replicaRow(of: number)
+                try markOwn(replica)
+                try run("UPDATE list SET replica = ?, hasUsedReplica = 0 WHERE id = ?", replica, list)
                 // The bound for My Hexlist does not count those of shared lists.
                 if list != ListRecord.mine { try run("UPDATE list SET replicas = replicas + 1 WHERE id = ?", list) }
             }

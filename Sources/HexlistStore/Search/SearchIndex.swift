@@ -168,8 +168,12 @@ extension HexStore {
 
     /// Indexes the next batch, then runs `work`, which may search. If the index is damaged, empties it, so that it is rebuilt, and runs
     /// `work` once more.
-    public func readWithIndex<Value: Sendable>(_ work: @escaping @Sendable (StoreReader) throws -> Value) async throws -> Value {
-        await indexNextBatch()
+    /// - Parameter indexesFirst: `false` if `work` needs no entries of hexes that changed just now. Indexing a large hex takes longer than
+    ///   reading it.
+    public func readWithIndex<Value: Sendable>(
+        indexesFirst: Bool = true, _ work: @escaping @Sendable (StoreReader) throws -> Value
+    ) async throws -> Value {
+        if indexesFirst { await indexNextBatch() }
         do {
             return try await read { reader in
                 do {

@@ -11,7 +11,7 @@ struct MineEditCommand: AsyncParsableCommand {
             Without options it opens the links in $EDITOR, one `URL description` per line.
 
             Links have the numbers that `hexlist show` prints. First links are removed, then one is moved, then links are added. Links \
-            that stay keep all their data.
+            that stay keep all their data, and links that others add or change at the same time stay too.
             """)
 
     @OptionGroup var common: CommonOptions
@@ -49,11 +49,9 @@ struct MineEditCommand: AsyncParsableCommand {
         try await common.withClient { client in
             let hex = try await client.mineHex(hex)
             try await Editor.edit(MineText.editorText(hex), name: "hex-\(hex.id).txt") { text, path in
-                let links = try MineText.edits(text, of: hex.links ?? [], from: path)
-                guard links != (hex.links ?? []).indices.map({ LinkEdit(from: $0 + 1) }) else {
-                    return StandardError.note("Nothing was changed.")
-                }
-                try await report(client.editMineLinks(hex, MineEditRequest(links: links)), client)
+                let changes = try MineText.edits(text, of: hex.links ?? [], from: path).changes(of: hex)
+                guard !changes.isEmpty else { return StandardError.note("Nothing was changed.") }
+                try await report(client.editMine(hex.id, MineEditRequest(changes: changes)), client)
             }
         }
     }
@@ -62,12 +60,15 @@ struct MineEditCommand: AsyncParsableCommand {
         let color = try color.map(ColorInput.parse)
         let added = try MineText.withoutFlags { try LinkInput.read(add, .scheme) }
         try await common.withClient { client in
-            var wanted = MineEditRequest(description: description, color: color)
-            guard changesLinks else { return try await report(client.editMine(hex.value, wanted), client) }
-            let hex = try await client.mineHex(hex)
-            wanted.links = try MineText.edits(
-                of: hex.linkCount, removing: remove, moving: move.isEmpty ? nil : (move[0], move[1]), adding: added)
-            try await report(client.editMineLinks(hex, wanted), client)
+            var changes: [MineNodeChange] = []
+            if !remove.isEmpty || !move.isEmpty {
+                let hex = try await client.mineHex(hex)
+                changes = try MineText.edits(of: hex.linkCount, removing: remove, moving: move.isEmpty ? nil : (move[0], move[1]))
+                    .changes(of: hex)
+            }
+            changes += added.map { MineNodeChange(add: MineNewLink(url: $0.url, title: $0.description)) }
+            let wanted = MineEditRequest(description: description, color: color, changes: changes.isEmpty ? nil : changes)
+            try await report(client.editMine(hex.value, wanted), client)
         }
     }
 
@@ -114,24 +115,21 @@ struct MineTagCommand: AsyncParsableCommand {
         let output = common.output
         try await common.withClient { client in
             var hex = try await client.mineHex(HexID(target.hex))
+            let link = try target.link.map { try OpenCommand.choose($0, of: hex) }
+            var current = (link == nil ? hex.tags : link?.tags) ?? []
             if !tags.isEmpty || !remove.isEmpty {
-                let new = MineText.tags(try current(hex), adding: tags, removing: remove)
-                if let link = target.link {
-                    let links = (1...hex.linkCount).map { LinkEdit(from: $0, tags: $0 == link ? new : nil) }
-                    hex = try await client.editMineLinks(hex, MineEditRequest(links: links))
-                } else {
-                    hex = try await client.editMine(hex.id, MineEditRequest(tags: new))
+                current = MineText.tags(current, adding: tags, removing: remove)
+                var edit = MineEditRequest(tags: link == nil ? current : nil)
+                if let link {
+                    guard let node = link.node else { throw HexlistError.noNodes }
+                    edit.changes = [MineNodeChange(node: node, tags: current)]
                 }
+                hex = try await client.editMine(hex.id, edit)
             }
-            if output.json { try output.object(hex) } else { try output.wrapped(Self.report(try current(hex), target)) }
+            if output.json { try output.object(hex) } else { try output.wrapped(Self.report(current, target)) }
             try output.flush()
             if !output.json { hex.noteUndo() }
         }
-    }
-
-    private func current(_ hex: HexJSON) throws -> [String] {
-        guard let link = target.link else { return hex.tags ?? [] }
-        return try OpenCommand.choose(link, of: hex).tags ?? []
     }
 
     static func report(_ tags: [String], _ target: HexOrLinkID) -> String {
