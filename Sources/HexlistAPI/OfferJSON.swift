@@ -1,14 +1,18 @@
 public import HexlistJSON
 import HexlistModel
 
-/// The body of `POST /v1/offers`: files and folders to offer to peers.
+/// The body of `POST /v1/offers`: files and folders to offer to peers, or in My Hexlist.
 public struct OfferRequest: JSONShape, Sendable, Equatable {
     /// The absolute paths of the files and folders; empty if `hex` is given.
     @EmptyIfMissing public var paths: [String]
-    /// The recipients, as PEER and `@GROUP` arguments; empty if `toAll` is set.
+    /// The recipients, as PEER and `@GROUP` arguments; empty if `toAll` or `mine` is set.
     @EmptyIfMissing public var to: [String]
     /// Whether to offer the files to all trusted peers.
     public var toAll: Bool?
+    /// Whether to offer the files to the user's other machines, and to the members of a shared hex that gets the links.
+    public var mine: Bool?
+    /// With `mine`: the id of the hex of My Hexlist inside which the links will be; `nil` for a new hex at the top level.
+    public var parent: Int64?
     /// Whether to offer copies of the files, which are kept until the offers end.
     public var copy: Bool?
     /// Whether to offer copies if all files together have at most `files.copyBelow` bytes. Ignored with `copy`.
@@ -17,12 +21,16 @@ public struct OfferRequest: JSONShape, Sendable, Equatable {
     public var hex: Int64?
 
     private enum CodingKeys: String, RequestKey {
-        case paths, to, toAll, copy, copySmall, hex
+        case paths, to, toAll, mine, copy, copySmall, hex
+        case parent = "in"
     }
 
     public init(
-        paths: [String], to: [String], toAll: Bool? = nil, copy: Bool? = nil, copySmall: Bool? = nil, hex: Int64? = nil
+        paths: [String], to: [String], toAll: Bool? = nil, mine: Bool? = nil, parent: Int64? = nil, copy: Bool? = nil,
+        copySmall: Bool? = nil, hex: Int64? = nil
     ) {
+        self.mine = mine
+        self.parent = parent
         self.paths = paths
         self.to = to
         self.toAll = toAll
@@ -96,7 +104,7 @@ public struct SkippedEntries: JSONShape, Sendable, Equatable {
     }
 }
 
-/// The result of an offer: a hex with links to the files, which the caller then sends.
+/// The result of an offer: a hex with links to the files, which the caller then sends or adds to My Hexlist.
 public struct OfferResult: JSONShape, Sendable, Equatable {
     /// A HexJM whose links are the files and whose inner hexes are the folders; for `OfferRequest.hex`, that hex with changed links.
     public var hex: JSONValue

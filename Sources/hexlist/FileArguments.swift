@@ -4,7 +4,7 @@ import HexlistClient
 import HexlistJSON
 import HexlistModel
 
-/// Functions for files and folders in the arguments of `send`.
+/// Functions for files and folders in the arguments of `send` and `mine add`.
 enum FileArgument {
     /// Whether an argument begins like a path. Files are only sent if they are named by a path, so that a typo cannot send a file.
     static func isPath(_ text: String) -> Bool { ["/", "./", "../"].contains(where: text.hasPrefix) }
@@ -59,12 +59,27 @@ enum FileArgument {
     static func offer(
         _ paths: [String], to peers: [String], all: Bool, copy: Bool? = nil, hex: Int64? = nil, _ client: HexlistClient
     ) async throws -> OfferResult {
-        let paths = try paths.map { path throws(HexlistError) in try absolute(path) }
+        try await offer(
+            OfferRequest(
+                paths: paths, to: peers, toAll: all ? true : nil, copy: copy, copySmall: copy == nil && hex == nil ? true : nil, hex: hex),
+            client)
+    }
+
+    /// Offers files in My Hexlist, and shows the progress of reading them.
+    /// - Parameters:
+    ///   - parent: the hex inside which the hex with the links will be; `nil` for the top level.
+    ///   - copy: as for `offer`.
+    static func offerMine(_ paths: [String], in parent: Int64?, copy: Bool?, _ client: HexlistClient) async throws -> OfferResult {
+        try await offer(
+            OfferRequest(paths: paths, to: [], mine: true, parent: parent, copy: copy, copySmall: copy == nil ? true : nil), client)
+    }
+
+    private static func offer(_ wanted: OfferRequest, _ client: HexlistClient) async throws -> OfferResult {
+        var request = wanted
+        request.paths = try wanted.paths.map { path throws(HexlistError) in try absolute(path) }
         let line = ProgressLine()
         let clock = ContinuousClock.now
         defer { line.end() }
-        let request = OfferRequest(
-            paths: paths, to: peers, toAll: all ? true : nil, copy: copy, copySmall: copy == nil && hex == nil ? true : nil, hex: hex)
         let offer = try await client.offer(request) { progress in
             guard ContinuousClock.now - clock > .seconds(1) else { return }
             line.update(
@@ -72,7 +87,7 @@ enum FileArgument {
             )
         }
         line.end()
-        if offer.leftOut > 0, hex == nil {
+        if offer.leftOut > 0, request.hex == nil {
             let causes = offer.leftOutBy.map { " (\($0.text))" } ?? ""
             StandardError.note("Skipped \(HumanText.count(offer.leftOut, "entry", "entries"))\(causes).")
         }

@@ -78,15 +78,26 @@ struct OfferAndTransferRoutes: Sendable {
         guard wanted.hex != nil || (1...Self.paths).contains(wanted.paths.count) else {
             throw HexlistError(.badRequest, "One request offers 1 to \(Self.paths) paths; \(wanted.paths.count) were named.")
         }
-        let peers = try await SendRoutes(api: api).targets(named: wanted.to, all: wanted.toAll ?? false)
+        let audience = try await audience(wanted)
         let (offers, protected) = (api.node.transfers.offers, await api.ownFolders())
         let copying: OfferCopyPolicy = wanted.copy.map { $0 ? .always : .never } ?? (wanted.copySmall ?? false ? .ifSmall : .never)
         return ProgressStream.response(request, api: api, pause: Self.progressPause) { tell -> OfferResult in
-            if let hex = wanted.hex {
+            if let hex = wanted.hex, case .peers(let peers) = audience {
                 return try await offers.reoffer(hex, to: peers, copying: copying, protecting: protected, progress: tell)
             }
-            return try await offers.offer(wanted.paths, to: peers, copying: copying, protecting: protected, progress: tell)
+            return try await offers.offer(wanted.paths, for: audience, copying: copying, protecting: protected, progress: tell)
         }
+    }
+
+    private func audience(_ wanted: OfferRequest) async throws -> OfferAudience {
+        guard wanted.mine ?? false else {
+            guard wanted.parent == nil else { throw HexlistError(.badRequest, "`in` needs `mine`.") }
+            return .peers(try await SendRoutes(api: api).targets(named: wanted.to, all: wanted.toAll ?? false))
+        }
+        guard wanted.to.isEmpty, !(wanted.toAll ?? false), wanted.hex == nil else {
+            throw HexlistError(.badRequest, "`mine` does not go together with `to`, `toAll` or `hex`.")
+        }
+        return .mine(hex: wanted.parent)
     }
 
     private func list(_ request: Request, _ context: BasicRequestContext) async throws -> Response {

@@ -26,7 +26,7 @@ public struct MaintenanceReport: Sendable, Equatable {
     public var eventsDropped = 0
     /// The number of peers deleted because nothing refers to them.
     public var peersDropped = 0
-    /// The number of ended offers and old transfers deleted.
+    /// The number of ended offers and old transfers deleted, or of offers for lists that were checked.
     public var filesForgotten = 0
     /// The numbers of deleted hexes and links of My Hexlist that were removed from the trash.
     public var hexesPurged = 0
@@ -90,11 +90,12 @@ extension StoreWriter {
     static func days(_ days: Int) -> Int64 { Int64(days).multipliedReportingOverflow(by: 86_400_000).partialValue }
 
     private func cleanUpFiles(_ chunk: Int) throws -> Int {
+        let checked = try checkOffersOfLists(chunk)  // first, because it postpones the end of offers
         let offers = try run("DELETE FROM offer WHERE id IN (SELECT id FROM offer WHERE ends <= ? ORDER BY ends LIMIT ?)", lived, chunk)
         let transfers = try run(
             "DELETE FROM transfer WHERE id IN (SELECT id FROM transfer WHERE lived <= ? ORDER BY lived LIMIT ?)",
             lived &- Self.days(TransferRow.keptDays), chunk)
-        return max(offers, transfers, try deleteEndedOffers(chunk))
+        return max(checked, offers, transfers, try deleteEndedOffers(chunk))
     }
 
     private func cleanUpOutbox(_ now: Int64, _ chunk: Int, _ report: inout MaintenanceReport) throws {

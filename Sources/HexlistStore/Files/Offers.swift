@@ -1,7 +1,7 @@
 internal import GRDB
 public import HexlistModel
 
-/// An offer: a file of this machine that chosen peers may fetch.
+/// An offer: a file of this machine that chosen peers, or the own machines and members of a list, may fetch.
 public struct OfferRow: Sendable, Equatable {
     /// The id of the offer: 16 random bytes.
     public var id: [UInt8]
@@ -43,9 +43,9 @@ public struct OfferRow: Sendable, Equatable {
         self.ends = ends
     }
 
-    fileprivate static let columns = "offer.id, path, identity, name, size, sha256, mediaType, modified, offer.ends"
+    static let columns = "offer.id, path, identity, name, size, sha256, mediaType, modified, offer.ends"
 
-    fileprivate init(_ row: SQLStatement) {
+    init(_ row: SQLStatement) {
         self.init(
             id: row.bytes(0), path: row.text(1), identity: row.text(2), name: row.text(3), size: row.int64(4), sha256: row.bytes(5),
             mediaType: row.optionalText(6), modified: row.int64(7), ends: row.int64(8))
@@ -53,8 +53,13 @@ public struct OfferRow: Sendable, Equatable {
 }
 
 extension StoreReader {
-    /// Returns an offer; `nil` if it does not exist, is not for this peer, or has ended.
+    /// Returns an offer that a peer may fetch, because it was made for the peer or for a list; `nil` if it does not exist, is not for this
+    /// peer, or has ended.
     public func offer(_ id: [UInt8], to peer: PeerID) throws -> OfferRow? {
+        try offerOfPeer(id, peer) ?? offerOfList(id, to: peer)
+    }
+
+    private func offerOfPeer(_ id: [UInt8], _ peer: PeerID) throws -> OfferRow? {
         try first(
             """
             SELECT \(OfferRow.columns), offerPeer.isFetched, offerPeer.problem FROM offer JOIN offerPeer ON offerPeer.offer = offer.id
@@ -145,25 +150,34 @@ extension HexStore {
 extension StoreWriter {
     func offer(_ offers: [OfferRow], to peers: [PeerID]) throws {
         try change {
+            try insert(offers)
             for offer in offers {
-                try run(
-                    """
-                    INSERT INTO offer (id, path, identity, name, size, sha256, mediaType, modified, ends) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
-                    ON CONFLICT DO UPDATE SET ends = max(ends, excluded.ends)
-                    """, offer.id, offer.path, offer.identity, offer.name, offer.size, offer.sha256, offer.mediaType, offer.modified,
-                    offer.ends)
                 for peer in peers {
                     try run("INSERT INTO offerPeer (offer, peer) VALUES (?, ?) ON CONFLICT DO UPDATE SET ends = NULL", offer.id, peer.uuid)
                 }
-            }
-            guard try first("SELECT count(*) FROM offer", read: { $0.int(0) }) ?? 0 <= OfferRow.limit else {
-                throw HexlistError(
-                    .badRequest, "\(OfferRow.limit) files are offered, which is the maximum.", hint: "Wait until some offers end.")
             }
         }
     }
 
     // MARK: - Inside `change`
+
+    /// Adds offers, for nobody yet. If one exists already, its end is postponed.
+    /// - Throws: `.badRequest` if there would be more than `OfferRow.limit` offers.
+    func insert(_ offers: [OfferRow]) throws {
+        for offer in offers {
+            try run(
+                """
+                INSERT INTO offer (id, path, identity, name, size, sha256, mediaType, modified, ends) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+                ON CONFLICT DO UPDATE SET ends = max(ends, excluded.ends)
+                """, offer.id, offer.path, offer.identity, offer.name, offer.size, offer.sha256, offer.mediaType, offer.modified, offer.ends
+            )
+        }
+        guard try first("SELECT count(*) FROM offer", read: { $0.int(0) }) ?? 0 <= OfferRow.limit else {
+            throw HexlistError(
+                .badRequest, "\(OfferRow.limit) files are offered, which is the maximum.",
+                hint: "Wait until some offers end, or delete links to files from My Hexlist.")
+        }
+    }
 
     /// Number of days from the delivery of a hex to the end of its offers.
     private static let daysDelivered: Int64 = 30
@@ -213,6 +227,7 @@ extension StoreWriter {
             """
             DELETE FROM offer WHERE id IN (SELECT offer FROM offerRow WHERE outbox BETWEEN ?1 AND ?2)
                 AND NOT EXISTS (SELECT 1 FROM offerPeer WHERE offerPeer.offer = offer.id)
+                AND NOT EXISTS (SELECT 1 FROM offerList WHERE offerList.offer = offer.id)
                 AND NOT EXISTS (
                     SELECT 1 FROM offerRow AS other JOIN outbox ON outbox.id = other.outbox
                     WHERE other.offer = offer.id AND other.outbox NOT BETWEEN ?1 AND ?2
@@ -237,7 +252,11 @@ extension StoreWriter {
         }
         for (offer, peer) in due {
             try run("DELETE FROM offerPeer WHERE offer = ? AND peer = ?", offer, peer)
-            try run("DELETE FROM offer WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM offerPeer WHERE offer = ?1)", offer)
+            try run(
+                """
+                DELETE FROM offer WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM offerPeer WHERE offer = ?1)
+                    AND NOT EXISTS (SELECT 1 FROM offerList WHERE offer = ?1)
+                """, offer)
         }
         return due.count
     }

@@ -16,25 +16,41 @@ public enum OfferCopyPolicy: Sendable {
     case ifSmall
 }
 
-/// The files of this machine that peers may fetch, because a hex that was sent to them links to the files.
+/// Those who may fetch offered files.
+public enum OfferAudience: Sendable {
+    case peers([PeerID])
+    /// The user's other machines, and the members of a shared hex, as long as My Hexlist shows links to the files.
+    /// - Parameter hex: the hex that gets the links; `nil` for a new hex at the top level.
+    case mine(hex: Int64?)
+}
+
+/// The files of this machine that peers may fetch, because a hex that was sent to them, or a list that they exchange, links to the files.
 public struct FileOffers: Sendable {
     let transfers: FileTransfers
     private var store: HexStore { transfers.store }
 
     /// Reads files, and offers them to peers. A file that is already offered and has not changed is not read again, and has the same link.
+    public func offer(
+        _ paths: [String], to peers: [PeerID], copying: OfferCopyPolicy = .never, protecting folders: [String],
+        progress: @escaping @Sendable (OfferProgress) -> Void
+    ) async throws -> OfferResult {
+        try await offer(paths, for: .peers(peers), copying: copying, protecting: folders, progress: progress)
+    }
+
+    /// Reads files, and offers them. A file that is already offered and has not changed is not read again, and has the same link.
     /// - Parameters:
     ///   - paths: absolute paths of files and folders.
     ///   - copying: the files to offer as copies.
     ///   - folders: protected folders. They cannot be offered, nor can files inside them, nor folders that contain them.
     ///   - progress: called on another thread while bytes are read.
-    /// - Returns: the hex to send. It has links to the files, and inner hexes for the folders.
-    /// - Throws: `HexlistError` `badRequest` if a file cannot be offered; `storageFull` if there is no space for a copy. No file is offered
-    ///   then.
+    /// - Returns: the hex to send or to add to My Hexlist. It has links to the files, and inner hexes for the folders.
+    /// - Throws: `HexlistError` `badRequest` if a file cannot be offered; `storageFull` if there is no space for a copy; for My Hexlist the
+    ///   errors of `StoreReader.checkCanAddFiles`. No file is offered then.
     public func offer(
-        _ paths: [String], to peers: [PeerID], copying: OfferCopyPolicy = .never, protecting folders: [String],
+        _ paths: [String], for audience: OfferAudience, copying: OfferCopyPolicy = .never, protecting folders: [String],
         progress: @escaping @Sendable (OfferProgress) -> Void
     ) async throws -> OfferResult {
-        let plan = try await offer(to: peers, copying: copying, progress) { try OfferPlan(paths, protecting: folders) }
+        let plan = try await offer(for: audience, copying: copying, progress) { try OfferPlan(paths, protecting: folders) }
         let json = try? JSONValue(parsing: HexEncoder.encode(plan.content(own: transfers.id)))
         return OfferResult(
             hex: json ?? .emptyObject, files: plan.rows.count, size: plan.rows.map(\.size).clampedSum, leftOut: plan.skipped.total,
@@ -55,7 +71,7 @@ public struct FileOffers: Sendable {
         guard !search.isEmpty else {
             throw HexlistError(.badRequest, "No link of hex \(hex) leads to a file of a peer.", hint: "Send it without `--reoffer`.")
         }
-        let plan = try await offer(to: peers, copying: copying, progress) {
+        let plan = try await offer(for: .peers(peers), copying: copying, progress) {
             guard let plan = try search.plan() else {
                 throw HexlistError(
                     .badRequest, "This machine has none of the files of hex \(hex) unchanged.",
@@ -72,10 +88,16 @@ public struct FileOffers: Sendable {
 
     /// - Parameter makePlan: finds the files to offer. Called on another thread.
     private func offer(
-        to peers: [PeerID], copying: OfferCopyPolicy, _ progress: @escaping @Sendable (OfferProgress) -> Void,
+        for audience: OfferAudience, copying: OfferCopyPolicy, _ progress: @escaping @Sendable (OfferProgress) -> Void,
         _ makePlan: @escaping @Sendable () throws -> OfferPlan
     ) async throws -> OfferPlan {
-        let (minimumFree, smallBytes) = try await transfers.copyLimits(sendingTo: peers)
+        // Checked before files are read, which may take long.
+        switch audience {
+        case .peers(let peers): try await transfers.checkRecipients(peers)
+        case .mine(let hex?): try await store.read { try $0.checkCanAddFiles(to: hex) }
+        case .mine(nil): break
+        }
+        let (minimumFree, smallBytes) = await transfers.copyLimits
         let below = copying == .ifSmall ? smallBytes : 0
         let cancellation = Cancellation()
         let (store, copies) = (store, copies)
@@ -96,7 +118,10 @@ public struct FileOffers: Sendable {
                                     progress(step)
                                     return !cancellation.isCancelled.withLock { $0 }
                                 }
-                                try store.offerSync(plan.rows, to: peers)
+                                switch audience {
+                                case .peers(let peers): try store.offerSync(plan.rows, to: peers)
+                                case .mine(let hex): try store.offerSync(plan.rows, toListOf: hex)
+                                }
                             } catch {
                                 for copy in plan.copied { copies.remove(copy) }
                                 throw error
@@ -158,7 +183,8 @@ public struct FileOffers: Sendable {
     public func upload(
         _ name: String, size: Int64, to peers: [PeerID], _ pieces: some AsyncSequence<ByteBuffer, any Error> & Sendable
     ) async throws -> OfferResult {
-        let minimumFree = try await transfers.copyLimits(sendingTo: peers).minimumFree
+        try await transfers.checkRecipients(peers)
+        let minimumFree = await transfers.copyLimits.minimumFree
         let name = FileName(name).description
         let (store, copies, uploads, offer) = (store, copies, transfers.uploads, OfferID.random)
         try uploads.begin(offer, size: size, known: try await store.read { try $0.offers(in: copies.path).map { $0.size } })
@@ -205,10 +231,9 @@ private final class Cancellation: Sendable {
 }
 
 extension FileTransfers {
-    /// Returns the number of bytes that must stay free on the disk, and the total size up to which files are copied by default.
     /// - Throws: `HexlistError` if hexes cannot be sent to all of these peers.
-    fileprivate func copyLimits(sendingTo peers: [PeerID]) throws -> (minimumFree: Int64, smallBytes: Int64) {
-        try node.checkRecipients(peers)
-        return (configuration.minimumFree, configuration.copyBelow)
-    }
+    fileprivate func checkRecipients(_ peers: [PeerID]) throws { try node.checkRecipients(peers) }
+
+    /// The number of bytes that must stay free on the disk, and the total size up to which files are copied by default.
+    fileprivate var copyLimits: (minimumFree: Int64, smallBytes: Int64) { (configuration.minimumFree, configuration.copyBelow) }
 }
