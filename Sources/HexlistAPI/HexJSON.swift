@@ -51,13 +51,16 @@ public struct HexJSON: JSONShape, Sendable, Equatable {
     /// Number of different URLs of this hex, without those of inner hexes, that are marked as dead. Set only in lists of My Hexlist; `nil`
     /// if there are none.
     public var deadLinks: Int?
-    /// The sharing of a hex at the top level of My Hexlist; `nil` for a hex that is not shared, and in replies of search.
+    /// The sharing of a hex of My Hexlist; `nil` for a hex that is not shared, and in replies of search. Of a hex inside a shared one, it
+    /// is that of the outer hex (`HexSharingJSON.hex`).
     public var shared: HexSharingJSON?
     /// In the reply to a change of a hex of My Hexlist: the number of the change in the change log; `nil` if nothing changed.
     public var change: Int64?
     /// A text that changes when links of the hex itself are added, removed or moved (`MineEditRequest.version`). Set only in the reply to a
     /// request for one hex of My Hexlist.
     public var version: String?
+    /// The id of the hex on all machines, by which `MineNodeChange` names it. Set with `version`.
+    public var node: String?
 
     public init(
         id: Int64, location: String, senderUUID: String, senderName: String, senderAlias: String? = nil, peerUUID: PeerID? = nil,
@@ -107,13 +110,32 @@ public struct HexSharingJSON: JSONShape, Sendable, Equatable {
     public var access: ForwardCompatibleEnum<ShareAccess>
     /// The number of members with access, if `owned`.
     @OmittedIfEmpty public var members: Int
+    /// The machine of the owner that the user has confirmed first, if the hex is not `owned`, with its `name`, `alias` and `trust`; `nil`
+    /// if the owner's machines were forgotten.
+    public var owner: PeerID?
+    @InlinedMembers public var tag: PeerSummary?
+    /// Number of links that others added, also in the hexes inside, and that the user has not seen (`POST /v1/mine/{id}/seen`); 1 000
+    /// stands for 1 000 or more.
+    @OmittedIfEmpty public var new: Int
+    /// The number of the last change of the list on this machine, for `SeenRequest`. Set only in the reply to a request for one hex.
+    public var sequence: Int64?
+    /// The shared hex around this one; `nil` for the shared hex itself.
+    public var hex: Int64?
 
-    public init(list: String, owned: Bool, access: ShareAccess, members: Int) {
+    public init(
+        list: String, owned: Bool, access: ShareAccess, members: Int, owner: PeerID? = nil, tag: PeerSummary? = nil, new: Int = 0
+    ) {
         self.list = list
         self.owned = owned
         self.access = ForwardCompatibleEnum(access)
         self.members = members
+        self.owner = owner
+        self.tag = tag
+        self.new = new
     }
+
+    /// The display name of the owner; `nil` if the user owns the hex, or if the owner's machines were forgotten.
+    public var label: PeerDisplayName? { owner.map { PeerDisplayName($0, tag) } }
 }
 
 /// One link of a hex. The member names are those of the wire format.
@@ -137,6 +159,8 @@ public struct LinkJSON: JSONShape, Sendable, Equatable {
     public var dead: DeadLinkJSON?
     /// The id of the link on all machines, with a `version` of its hex; `nil` for others, and for links of inner hexes.
     public var node: String?
+    /// `true` if another person added the link to a shared hex since the user saw its links; otherwise `nil`.
+    public var new: Bool?
 
     public init(
         url: String, linkDescription: String = "", service: String = "Unknown", tags: [String]? = nil, note: String? = nil,

@@ -30,6 +30,8 @@ public struct PageOverview: JSONShape, Sendable, Equatable {
     public var mine: Int
     /// The number of the last change of My Hexlist in its change log; 0 before the first change.
     public var mineChange: Int64
+    /// Number of links in shared hexes that others added and that the user has not seen; of each hex at most 1 000 are counted.
+    @OmittedIfEmpty public var newLinks: Int
     @OutboxCounts public var outbox: [OutboxState: Int]
     /// The number of the newest event of the event log; 0 before the first event.
     public var lastEvent: Int64
@@ -42,7 +44,7 @@ public struct PageOverview: JSONShape, Sendable, Equatable {
 
     public init(
         version: String, name: String, uuid: PeerID, fingerprint: Fingerprint, inbox: Int, unread: Int, held: Int, mine: Int,
-        mineChange: Int64, outbox: [OutboxState: Int], lastEvent: Int64, uploadRequests: [UploadRequestView]? = nil,
+        mineChange: Int64, newLinks: Int = 0, outbox: [OutboxState: Int], lastEvent: Int64, uploadRequests: [UploadRequestView]? = nil,
         discoveryFault: String? = nil,
         storeFault: String? = nil
     ) {
@@ -55,6 +57,7 @@ public struct PageOverview: JSONShape, Sendable, Equatable {
         self.held = held
         self.mine = mine
         self.mineChange = mineChange
+        self.newLinks = newLinks
         self.outbox = outbox
         self.lastEvent = lastEvent
         self.uploadRequests = uploadRequests

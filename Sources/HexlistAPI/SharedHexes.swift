@@ -28,6 +28,8 @@ public struct SharedHexView: JSONShape, Sendable, Equatable {
     /// Whether the user owns the hex, and changes of members may not be received because it has nearly the maximum of hexes and links,
     /// deleted ones included. Renewing it leaves out the deleted ones.
     @OmittedIfEmpty public var needsRenewal: Bool
+    /// Number of links that others added and that the user has not seen; 1 000 stands for 1 000 or more.
+    @OmittedIfEmpty public var new: Int
 
     /// A member of an owned hex, or a machine of the owner.
     public struct Peer: JSONShape, Sendable, Equatable {
@@ -75,7 +77,7 @@ public struct SharedHexView: JSONShape, Sendable, Equatable {
 
     public init(
         list: String, hex: Int64?, title: String, owned: Bool, access: ShareAccess, hexes: Int, links: Int, peers: [Peer],
-        needsRenewal: Bool = false
+        needsRenewal: Bool = false, new: Int = 0
     ) {
         self.list = list
         self.hex = hex
@@ -86,7 +88,20 @@ public struct SharedHexView: JSONShape, Sendable, Equatable {
         self.links = links
         self.peers = peers
         self.needsRenewal = needsRenewal
+        self.new = new
     }
+}
+
+/// The body of `POST /v1/mine/{id}/seen`, which marks the links of a shared hex as seen.
+public struct SeenRequest: JSONShape, Sendable, Equatable {
+    /// `HexSharingJSON.sequence` of the hex as it was shown, so that links that arrived since then stay new; `nil` for all links.
+    public var sequence: Int64?
+
+    private enum CodingKeys: String, RequestKey {
+        case sequence
+    }
+
+    public init(sequence: Int64? = nil) { self.sequence = sequence }
 }
 
 /// The reply to `POST /v1/mine/{id}/renew`.

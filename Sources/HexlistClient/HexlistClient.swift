@@ -368,6 +368,14 @@ extension HexlistClient {
         try await connection.call(.POST, "/v1/mine/\(hex)/renew", seconds: Self.changeSeconds)
     }
 
+    /// Marks the links of a shared hex as seen.
+    /// - Parameter sequence: `HexSharingJSON.sequence` when the hex was shown; `nil` for all links.
+    /// - Returns: the number of links that were new.
+    @discardableResult
+    public func markSeen(_ hex: Int64, through sequence: Int64? = nil) async throws -> ChangeCountJSON {
+        try await connection.call(.POST, "/v1/mine/\(hex)/seen", body: SeenRequest(sequence: sequence).jsonBytes)
+    }
+
     private static let listsPath = "/v1/lists"
 
     private static func share(_ hex: Int64) -> String { "/v1/mine/\(hex)/share" }

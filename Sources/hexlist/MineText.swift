@@ -82,13 +82,11 @@ enum MineText {
         }
     }
 
-    /// Returns the changes that remove links, move one, and append new ones.
+    /// Returns the links of a hex after some were removed and one was moved.
     /// - Parameters:
     ///   - removed: numbers of links as in `hexlist show`.
     ///   - move: the number of a link, and its new position.
-    static func edits(
-        of count: Int, removing removed: [Int], moving move: (Int, Int)?, adding added: [LinkInput]
-    ) throws(HexlistError) -> [LinkEdit] {
+    static func edits(of count: Int, removing removed: [Int], moving move: (Int, Int)?) throws(HexlistError) -> [LinkEdit] {
         for number in removed + (move.map { [$0.0] } ?? []) where !(1...max(count, 1)).contains(number) || count == 0 {
             throw HexlistError(
                 .badRequest, "There is no link \(number): the hex has \(HumanText.count(count, "link", "links")).",
@@ -105,7 +103,7 @@ enum MineText {
             numbers.remove(at: index)
             numbers.insert(number, at: target - 1)
         }
-        return numbers.map { LinkEdit(from: $0) } + added.map { LinkEdit(url: $0.url, linkDescription: $0.description) }
+        return numbers.map { LinkEdit(from: $0) }
     }
 
     /// Returns the cell for a number of links, with the number of those that are marked as dead.
@@ -126,13 +124,15 @@ enum MineText {
     /// Returns the lines for the hexes inside another one, indented by `depth`. Recursive, with one call per level.
     private static func tree(_ children: [InnerHexJSON], depth: Int) -> [String] {
         children.flatMap {
-            [line($0.id, HexText.title($0) ?? "", links: $0.links.count, depth: depth)] + tree($0.children ?? [], depth: depth + 1)
+            [line($0.id, HexText.title($0) ?? "", links: $0.links.count, new: $0.links.count { $0.new == true }, depth: depth)]
+                + tree($0.children ?? [], depth: depth + 1)
         }
     }
 
-    private static func line(_ id: Int64, _ title: String, links: Int, depth: Int) -> String {
+    private static func line(_ id: Int64, _ title: String, links: Int, new: Int = 0, depth: Int) -> String {
         let title = HexSubject.isBlank(title) ? "" : "  \(title)"
-        let count = links == 0 ? "" : "  (\(HumanText.count(links, "link", "links")))"
+        let news = new == 0 ? "" : ", \(HumanText.grouped(new)) new"
+        let count = links == 0 ? "" : "  (\(HumanText.count(links, "link", "links"))\(news))"
         return "\(String(repeating: "  ", count: depth))\(id)\(title)\(count)"
     }
 
@@ -176,6 +176,9 @@ enum MineText {
 }
 
 extension InnerHexJSON {
+    /// The number of new links of this hex and of those inside at all levels. Recursive, with one call per level.
+    var newLinks: Int { links.count { $0.new == true } + (children ?? []).reduce(0) { $0 + $1.newLinks } }
+
     /// The number of hexes inside this one at all levels, and of the links in them. Recursive, with one call per level.
     var inside: (hexes: Int, links: Int) {
         (children ?? []).reduce(into: (0, 0)) { sum, child in

@@ -21,9 +21,11 @@ struct Overview: Equatable {
     ///   - deletions: recent events about links that other machines deleted.
     ///   - offers: the hexes that others offer to share.
     ///   - ended: recent events about shared hexes whose owners ended the sharing, or made them read-only.
+    ///   - resumed: recent events about shared hexes that their owners shared again.
+    ///   - unseen: the shared hexes with links that the user has not seen.
     init(
         _ status: StatusJSON, _ pairings: PairingOverview, _ peers: [PeerView], fetches: Bool = false, deletions: [EventJSON] = [],
-        offers: [SharedHexOffer] = [], ended: [EventJSON] = []
+        offers: [SharedHexOffer] = [], ended: [EventJSON] = [], resumed: [EventJSON] = [], unseen: [SharedHexView] = []
     ) {
         let here = peers.filter { $0.state == .verified && $0.trust != .blocked }
         let trusted = here.filter { $0.trust == .trusted }
@@ -55,6 +57,19 @@ struct Overview: Equatable {
         }
         if offers.count > Self.offerLimit {
             add(HumanText.count(offers.count - Self.offerLimit, "more offer", "more offers"), "hexlist mine join")
+        }
+        for hex in unseen.prefix(Self.unseenLimit) {
+            guard let id = hex.hex else { continue }
+            add("\(SharingText.newLinks(hex.new)) in \(SharingText.title(hex.title))", "hexlist show \(id)")
+        }
+        if unseen.count > Self.unseenLimit {
+            let others = unseen.count - Self.unseenLimit
+            add("new links in \(HumanText.count(others, "more shared hex", "more shared hexes"))", "hexlist mine share")
+        }
+        for event in resumed {
+            let name = event.peer.map { PeerDisplayName($0, event.tag).shown(.named) } ?? "another person"
+            let resumption = SharingResumption(event)
+            add(resumption.summary(name), resumption.command)
         }
         for event in ended {
             let end = SharingEnd(event)
@@ -90,6 +105,8 @@ struct Overview: Equatable {
     private static let newsDays = 3
     /// Maximum number of offers that are listed.
     private static let offerLimit = 3
+    /// Maximum number of shared hexes whose new links are listed.
+    private static let unseenLimit = 3
 
     /// Returns the recent events of a type, oldest first.
     private static func news(_ client: HexlistClient, _ type: String) async throws -> [EventJSON] {
@@ -115,6 +132,16 @@ struct Overview: Equatable {
                     && (end.hex.map { $0 == shared.hex } ?? shared.peers.contains { $0.uuid == event.peer })
             }
             return shared.map { seen.insert($0.list).inserted } ?? false
+        }
+    }
+
+    /// Returns the recent events about shared hexes that their owners shared again with the user, unless the user deleted the hex or the
+    /// sharing ended since; one per hex.
+    static func resumed(_ client: HexlistClient, _ lists: SharedHexes) async throws -> [EventJSON] {
+        var seen: Set<Int64> = []
+        return try await news(client, "list.resumed").reversed().filter { event in
+            guard let hex = SharingResumption(event).hex else { return false }
+            return lists.shared.contains { $0.hex == hex && !$0.owned && $0.access.known != ShareAccess.none } && seen.insert(hex).inserted
         }
     }
 
@@ -163,7 +190,8 @@ extension Hexlist {
                 return Overview(
                     try await client.status(), try await client.pairings(), try await client.peers(all: true),
                     fetches: !transfers.items.isEmpty, deletions: try await Overview.deletions(client), offers: lists.openOffers,
-                    ended: try await Overview.ended(client, lists))
+                    ended: try await Overview.ended(client, lists), resumed: try await Overview.resumed(client, lists),
+                    unseen: lists.shared.filter { $0.new > 0 })
             }
             try overview.print(Output(json: false))
         } catch let error as HexlistError {

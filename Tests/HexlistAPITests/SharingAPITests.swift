@@ -158,6 +158,86 @@ struct SharingAPITests {
         }
     }
 
+    @Test("new links are counted and marked until the hex is marked as seen; inner hexes name the shared one") func newLinks() async throws
+    {
+        try await TestDaemon.with("ada", "bob") { daemons in
+            let (ada, bob) = (daemons[0], daemons[1])
+            try await Self.trusting(ada, bob)
+            let hex = try await ada.client.addMine(Self.hex("Reading", ["1"]), into: nil).id
+            let inner = try await ada.client.addMine(Self.hex("Inner", ["2"]), into: hex).id
+            _ = try await Self.share(ada, hex, [("bob", .write)])
+            _ = try await bob.client.joinSharedHex(try await Self.wait(bob) { $0.offers.first }.number)
+            let copy = try await Self.wait(bob) { lists in lists.shared.first.flatMap { $0.links == 2 ? $0.hex : nil } }
+            let before = try await bob.client.hex(copy)
+            let sharing = try #require(before.shared)
+            #expect(sharing.owner == ada.node.id && sharing.label?.name == "ada" && sharing.new == 0 && sharing.hex == nil)
+            #expect(before.links?.map(\.new) == [nil] && sharing.sequence != nil)
+            #expect(try await ada.client.hex(hex).shared?.owner == nil)
+
+            let innerCopy = try #require(before.children?.first?.id)
+            let outer = try #require(try await bob.client.hex(innerCopy).shared)
+            #expect(outer.hex == copy && outer.owner == ada.node.id && outer.access.known == .write && !outer.owned)
+            #expect(try await ada.client.hex(inner).shared?.hex == hex)
+
+            // Bob's own link is new for Ada only.
+            _ = try await bob.client.editMine(copy, MineEditRequest(links: [LinkEdit(from: 1), LinkEdit(url: "https://a.example/3")]))
+            #expect(try await Self.wait(ada) { $0.shared.first?.new == 1 ? true : nil })
+            let item = try await ada.client.hexes(.init(location: "mine"), limit: 20).items.first
+            #expect(item?.shared?.new == 1 && item?.shared?.sequence == nil)
+            let shown = try await ada.client.hex(hex)
+            #expect(shown.links?.map(\.new) == [nil, true] && shown.shared?.new == 1)
+            #expect(try await bob.client.hex(copy).shared?.new == 0)
+            #expect(try PageOverview(jsonBytes: Array(await ask(ada, request("GET /v1/web")).body.utf8)).newLinks == 1)
+
+            // A link that arrives after the hex was read stays new.
+            _ = try await bob.client.editMine(innerCopy, MineEditRequest(links: [LinkEdit(from: 1), LinkEdit(url: "https://a.example/4")]))
+            #expect(try await Self.wait(ada) { $0.shared.first?.new == 2 ? true : nil })
+            #expect(try await ada.client.markSeen(hex, through: shown.shared?.sequence).changed == 1)
+            let rest = try await ada.client.hex(hex)
+            #expect(
+                rest.links?.map(\.new) == [nil, nil] && rest.children?.first?.links.map(\.new) == [nil, true] && rest.shared?.new == 1)
+            #expect(try await ada.client.hex(inner).links?.map(\.new) == [nil, true])
+            await Self.refuses(.badRequest) { _ = try await ada.client.markSeen(inner) }
+            await Self.refuses(.notFound) { _ = try await ada.client.markSeen(999) }
+            for body in [#"{"sequence":-1}"#, #"{"sequence":"x"}"#, #"{"until":1}"#] {
+                #expect(try await ask(ada, request("POST /v1/mine/\(hex)/seen", body: body)).status == 400, "\(body)")
+            }
+            #expect(try await ada.client.markSeen(hex).changed == 1)
+            #expect(try await ada.client.markSeen(hex).changed == 0)
+            #expect(try await ada.client.hexes(.init(location: "mine"), limit: 20).items.first?.shared?.new == 0)
+        }
+    }
+
+    @Test("a hex that is shared again with a former member goes on there, with an event") func again() async throws {
+        try await TestDaemon.with("ada", "bob") { daemons in
+            let (ada, bob) = (daemons[0], daemons[1])
+            try await Self.trusting(ada, bob)
+            let hex = try await ada.client.addMine(Self.hex("Reading", ["1"]), into: nil).id
+            _ = try await Self.share(ada, hex, [("bob", .read)])
+            _ = try await bob.client.joinSharedHex(try await Self.wait(bob) { $0.offers.first }.number)
+            let copy = try await Self.wait(bob) { lists in lists.shared.first.flatMap { $0.links == 1 ? $0.hex : nil } }
+            _ = try await Self.share(ada, hex, [("bob", .none)])
+            #expect(try await Self.wait(bob) { $0.shared.first?.access.known == ShareAccess.none ? true : nil })
+            _ = try await Self.share(ada, hex, [("bob", .write)])
+            let (event, data) = try await Self.event(bob, "list.resumed")
+            #expect(event.peer == ada.node.id && data("hex") == "\(copy)" && data("title") == "Reading" && data("access") == "write")
+            let lists = try await bob.client.sharedHexes()
+            #expect(lists.offers.isEmpty && lists.shared.first?.access.known == .write)
+
+            // A member that has deleted the hex is asked again.
+            _ = try await bob.client.delete(.ids([copy]))
+            #expect(try await Self.wait(ada) { $0.shared.first?.peers[0].state.known == .left ? true : nil })
+            _ = try await Self.share(ada, hex, [("bob", .none)])
+            // The declined offer is forgotten when bob learns of the end.
+            _ = try await Self.wait(bob) { $0.offers.isEmpty ? true : nil }
+            _ = try await Self.share(ada, hex, [("bob", .write)])
+            let offer = try await Self.wait(bob) { $0.openOffers.first }
+            #expect(offer.title == "Reading" && offer.access.known == .write)
+            let joined = try await bob.client.joinSharedHex(offer.number)
+            #expect(joined.list == offer.list)
+        }
+    }
+
     @Test("a declined offer stays as declined") func declined() async throws {
         try await TestDaemon.with("ada", "bob") { daemons in
             let (ada, bob) = (daemons[0], daemons[1])

@@ -97,6 +97,23 @@ struct NewsTests {
             ])
     }
 
+    @Test("shared hexes with new links are listed, and those that are shared again") func sharedHexes() throws {
+        func shared(_ number: Int64) -> SharedHexView {
+            SharedHexView(
+                list: "l\(number)", hex: number, title: "Reading", owned: true, access: .write, hexes: 0, links: 9, peers: [],
+                new: Int(number))
+        }
+        let data = try JSONValue(parsing: Array(#"{"title":"Trips","access":"write","hex":"41"}"#.utf8))
+        let resumed = EventJSON(
+            number: 1, at: Timestamp(milliseconds: 0), type: "list.resumed", peer: Self.other,
+            tag: PeerSummary(name: "ada", alias: "ada", trust: .trusted), data: data)
+        let news = Overview(Self.status(), PairingOverview(items: []), [], resumed: [resumed], unseen: (1...5).map(shared))
+        #expect(news.new.first == .init(text: "1 new link in \"Reading\"", command: "hexlist show 1"))
+        #expect(news.new[2] == .init(text: "3 new links in \"Reading\"", command: "hexlist show 3"))
+        #expect(news.new[3] == .init(text: "new links in 2 more shared hexes", command: "hexlist mine share"))
+        #expect(news.new[4] == .init(text: "ada shares \"Trips\" with you again", command: "hexlist show 41"))
+    }
+
     @Test("a trusted peer with a conflicting identity is listed; held hexes count as strangers' unless a policy holds them")
     func conflict() {
         var twice = Self.peer("Bob", alias: "Bob", .trusted, .ghost)

@@ -21,9 +21,10 @@ import Testing
     }
 
     private func hex(
-        _ peers: [SharedHexView.Peer], _ title: String = "Reading", owned: Bool = true, access: ShareAccess = .write, hex: Int64? = 7
+        _ peers: [SharedHexView.Peer], _ title: String = "Reading", owned: Bool = true, access: ShareAccess = .write, hex: Int64? = 7,
+        new: Int = 0
     ) -> SharedHexView {
-        SharedHexView(list: "l", hex: hex, title: title, owned: owned, access: access, hexes: 0, links: 1_212, peers: peers)
+        SharedHexView(list: "l", hex: hex, title: title, owned: owned, access: access, hexes: 0, links: 1_212, peers: peers, new: new)
     }
 
     private func offer(_ title: String = "Reading", _ number: Int64 = 3, alias: String = "ada", further: Bool = false) -> SharedHexOffer {
@@ -152,6 +153,26 @@ import Testing
         #expect(SharingText.mark(hex([peer("eve", 5, .none)])) == nil)
         #expect(SharingText.mark(hex([peer("ada", 1)], owned: false)) == "from ada")
         #expect(SharingText.mark(hex([peer("ada", 1)], owned: false, access: .none)) == "ended")
+        #expect(SharingText.mark(hex([peer("bob")], new: 3)) == "with 1, 3 new")
+        #expect(SharingText.mark(hex([peer("ada", 1)], owned: false, new: 1_000)) == "from ada, 1 000 or more new")
+    }
+
+    @Test("the notes of a shared hex and of one inside it") func notes() {
+        func note(_ shared: SharedHexView, inside: Bool = false) -> String {
+            var sharing = HexSharingJSON(list: "l", owned: shared.owned, access: shared.access.known ?? .read, members: 1, new: shared.new)
+            if inside { sharing.hex = 7 }
+            return SharingText.note(sharing, of: 9, shared)
+        }
+        let ada = [peer("ada", 1)]
+        #expect(note(hex([peer("bob")], new: 2)) == "You share it with bob. It has 2 new links: `hexlist show 9`.")
+        #expect(note(hex([peer("bob")], new: 2), inside: true) == "Hex 9 is inside \"Reading\", which you share with bob.")
+        #expect(note(hex(ada, owned: false)) == "It belongs to ada. You can edit it.")
+        #expect(
+            note(hex(ada, owned: false, access: .read, new: 1))
+                == "It belongs to ada. You can only read it. It has 1 new link: `hexlist show 9`.")
+        let ended = note(hex(ada, owned: false, access: .none), inside: true)
+        #expect(ended == "Hex 9 is inside \"Reading\", which belongs to ada. It cannot be changed, because the sharing has ended.")
+        #expect(SharingText.line(inside: hex(ada, owned: false, access: .read)) == "inside \"Reading\", from ada (read)")
     }
 
     @Test("the question of `join`, and its result") func joining() {
@@ -212,6 +233,9 @@ import Testing
         #expect(rejected?.summary == "ada made \"Reading\" read-only")
         #expect(rejected?.body == "Your last 3 changes were not accepted. A copy is in hex 44.")
         #expect(NotificationText(try event(#"{"title":"R","access":"read","rejected":"0"}"#))?.body == "You can still read it.")
+        let resumed = NotificationText(try event(#"{"title":"Reading","access":"write","hex":"41"}"#, type: "list.resumed"))
+        #expect(resumed?.summary == "ada shares \"Reading\" with you again")
+        #expect(resumed?.body == "You can edit it. To see it: `hexlist show 41`")
         #expect(SharingEnd(try event(#"{"title":"R","access":"read","rejected":"1","copy":"9","hex":"7"}"#)).command == "hexlist show 9")
     }
 

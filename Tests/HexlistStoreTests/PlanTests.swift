@@ -51,6 +51,13 @@ import Testing
             try plans(writer) {
                 _ = try writer.change {
                     try writer.editMine(hex, MineEdit(description: "x", links: [.init(from: 1, linkDescription: "y")]), at: start)
+                    let links = try #require(try writer.mineLinkIDs(of: hex)).ids
+                    let edits: [MineNodeEdit.Change] = [
+                        .set(links[0], MineNodeEdit.Values(url: "a:b", title: "z")),
+                        .add(MineNodeEdit.NewLink(url: "a:c"), after: links[0]),
+                        .move(links[0], after: nil),
+                    ]
+                    try writer.editMine(hex, by: MineNodeEdit(changes: edits), at: start)
                     try writer.changeMine(at: start) { try $0.delete([inner, hex]) }
                     _ = try writer.restoreMine(numbers: [writer.trashNumber(ofHex: hex) ?? 0], at: start)
                     _ = try writer.undoMine([writer.mineChanges(limit: 1, before: nil).items[0].number], at: start)
@@ -59,7 +66,10 @@ import Testing
             }
         }
         // A change of the tree reads all hexes, because each may be in a cycle or in a deleted hex (`ListStructure`).
-        let bounded = ["item", "inside", "outer", "json_each", "wanted", "replica", "peer", "node USING INDEX nodeHexes", unused]
+        // A subquery counts the links before a changed one, at most those that a hex shows.
+        let bounded = [
+            "(subquery-1)", "item", "inside", "outer", "json_each", "wanted", "replica", "peer", "node USING INDEX nodeHexes", unused,
+        ]
         for step in changes where step.hasPrefix("SCAN") {
             #expect(bounded.contains { step.hasPrefix("SCAN \($0) ") }, "\(step)")
         }
@@ -70,6 +80,50 @@ import Testing
         let (test, _, _) = try filled()
         let plan = try test.read { reader in try plans(reader) { _ = try reader.sharing(of: [1, 2]) } }
         #expect(plan.contains { $0.hasPrefix("SEARCH node") } && !plan.contains { $0.hasPrefix("SCAN node") }, "\(plan)")
+    }
+
+    @Test("a request for a file reads its offer and links to it, and a check of offers only those that are due") func offersOfLists() throws
+    {
+        let (test, trusted, _) = try filled()
+        let id = [UInt8](repeating: 1, count: 16)
+        let requests = try test.read { reader in try plans(reader) { _ = try reader.offer(id, to: trusted.id) } }
+        #expect(requests.contains { $0.contains("INDEX nodeOffer (list=? AND <expr>=? AND state=?)") }, "\(requests)")
+        #expect(requests.allSatisfy { !$0.hasPrefix("SCAN") }, "\(requests)")
+        let checks = try test.write { writer in
+            try plans(writer) {
+                let offer = OfferRow(
+                    id: id, path: "/a", identity: "1 2 3 4 5", name: "a", size: 3, sha256: Array(repeating: 9, count: 32), mediaType: nil,
+                    modified: 4, ends: start)
+                try writer.offer([offer], toListOf: nil)
+                writer.lived += OffersOfLists.unlinkedTime
+                _ = try writer.change { try writer.checkOffersOfLists(10) }
+            }
+        }
+        // `OfferRow.limit` is checked by counting.
+        for step in checks where !step.contains("SELECT count(*) FROM offer") { #expect(!step.hasPrefix("SCAN"), "\(step)") }
+        #expect(checks.contains { $0.contains("INDEX offerListChecks") } && checks.contains { $0.contains("INDEX nodeOffer") }, "\(checks)")
+    }
+
+    @Test("new links of shared hexes are counted in their index") func newLinksOfSharedHexes() async throws {
+        let (test, trusted, _) = try filled()
+        let hex = try await test.store.addMine(content("a", links: 3), at: start)
+        _ = try await test.store.shareMine(hex, with: [trusted.id: .write], at: start)
+        let plan = try test.read { reader in
+            try plans(reader, beginningWith: ["WITH"]) {
+                _ = try reader.newLinkCounts(of: [2, 3])
+                _ = try reader.newLinkCount()
+                _ = try reader.newLinks(in: try #require(try reader.hex(hex)))
+            }
+        }
+        #expect(
+            plan.contains { $0.hasPrefix("SEARCH node USING COVERING INDEX nodeAdded (list=? AND addedBy=? AND addedClock>?)") }, "\(plan)")
+        for step in plan {
+            #expect(!step.hasPrefix("SCAN node") && !step.hasPrefix("SCAN replica") && !step.contains("TEMP B-TREE"), "\(step)")
+        }
+        let marks = try test.write { writer in
+            try plans(writer, beginningWith: ["WITH", "SELECT", "UPDATE", "DELETE"]) { _ = try writer.markSeen(hex, through: 7, at: start) }
+        }
+        for step in marks { #expect(!step.hasPrefix("SCAN node"), "\(step)") }
     }
 
     @Test func everyPageHasAnIndexInItsOrder() throws {
@@ -150,13 +204,15 @@ import Testing
 }
 
 /// The query plan of each statement that `work` runs.
-private func plans(_ reader: StoreReader, _ work: () throws -> Void) throws -> [String] {
+private func plans(
+    _ reader: StoreReader, beginningWith verbs: [String] = ["SELECT", "UPDATE", "DELETE"], _ work: () throws -> Void
+) throws -> [String] {
     var statements: Set<String> = []
     reader.db.trace { statements.insert("\($0)") }
     defer { reader.db.trace(options: []) }
     try work()
     reader.db.trace(options: [])
-    let planned = statements.filter { statement in ["SELECT", "UPDATE", "DELETE"].contains { statement.hasPrefix($0) } }
+    let planned = statements.filter { statement in verbs.contains { statement.hasPrefix($0) } }
     return try planned.sorted().flatMap { sql in
         try reader.all("EXPLAIN QUERY PLAN \(sql)") { $0.text(3) }.map { "\($0)   of   \(sql)" }
     }

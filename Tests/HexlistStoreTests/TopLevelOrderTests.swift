@@ -147,6 +147,9 @@ import Testing
         try old.writeWithoutTransaction { db in
             try db.execute(
                 sql: """
+                    DROP TABLE offerList; DROP INDEX nodeOffer;
+                    DROP INDEX nodeAdded; ALTER TABLE node DROP COLUMN addedClock; ALTER TABLE node DROP COLUMN addedBy; DROP TABLE listSeen;
+                    ALTER TABLE list DROP COLUMN seen; ALTER TABLE list DROP COLUMN seenClock; ALTER TABLE replica DROP COLUMN isOwn;
                     DROP TABLE listPeer; DROP TABLE listOffer; DROP INDEX nodeUnconfirmed; ALTER TABLE node DROP COLUMN isUnconfirmed;
                     DROP INDEX nodeTrashBytes; DROP INDEX nodeTree; DROP INDEX nodeEntries; DROP INDEX nodeUUID;
                     DROP INDEX nodeChanged; DROP INDEX mineChangeList; ALTER TABLE node DROP COLUMN list; ALTER TABLE mineChange DROP COLUMN list;

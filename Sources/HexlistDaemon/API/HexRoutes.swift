@@ -66,11 +66,12 @@ struct HexRoutes: Sendable {
             )
         }
         let labels = await api.labels(page.items)
+        let owners = await api.node.peers.labels(of: sharing.values.compactMap(\.owner))
         return APIReply.page(page.items, next: page.next, cursor: \.cursor) { hex in
             var shape = HexJSON(hex, labels)
             (shape.files, shape.fileBytes) = (files[hex.id]?.count, files[hex.id]?.bytes)
             shape.deadLinks = dead[hex.id]?.count
-            shape.shared = sharing[hex.id].map(HexSharingJSON.init)
+            shape.shared = sharing[hex.id].map { HexSharingJSON($0, owners) }
             return shape
         }
     }
@@ -182,13 +183,14 @@ struct HexRoutes: Sendable {
         }
     }
 
-    func shape(of id: Int64) async throws -> HexJSON {
-        let found = try await api.store.readWithIndex { reader in
+    /// - Parameter isChanged: whether the request changed the hex, which is then not indexed again before the reply.
+    func shape(of id: Int64, isChanged: Bool = false) async throws -> HexJSON {
+        let found = try await api.store.readWithIndex(indexesFirst: !isChanged) { reader in
             try reader.hex(id).map { hex in
                 let dead = try reader.deadLinks(of: [id] + hex.childIDs)
                 return (
                     hex, try reader.earlierLinks(of: hex), try reader.readLinks(of: hex.summary), dead, try reader.mineLinkIDs(of: id),
-                    try hex.summary.location == .mine ? reader.sharing(of: [id])[id] : nil
+                    try hex.summary.location == .mine ? MineSharing(hex, reader) : nil
                 )
             }
         }
@@ -197,9 +199,10 @@ struct HexRoutes: Sendable {
         if !read.isEmpty { shape.addRead(read) }
         if !dead.isEmpty { shape.addDead(dead) }
         if !earlier.isEmpty { shape.addEarlier(earlier) }
-        shape.shared = sharing.map(HexSharingJSON.init)
+        if let sharing { await shape.add(sharing, api) }
         if let mine, mine.ids.count == shape.links?.count {
             shape.version = mine.version
+            shape.node = mine.hex.description
             for (index, id) in mine.ids.enumerated() { shape.links?[index].node = id.description }
         }
         return shape

@@ -22,7 +22,7 @@ struct PageRoutes: Sendable {
 
     private static func overview(_ api: APIContext) async throws -> PageOverview {
         let node = await api.node.status()
-        let (counts, change) = try await api.store.read { (try $0.counts(), try $0.lastMineChange()) }
+        let (counts, change, new) = try await api.store.read { (try $0.counts(), try $0.lastMineChange(), try $0.newLinkCount()) }
         let outbox = OutboxState.allCases.map { ($0, Int(clamping: counts.outbox[$0])) }
         let uploadRequests = await api.node.uploadRequests.all()
         let isFinding = node.discovery.state.known == .running || node.discovery.state.known == .starting
@@ -30,7 +30,7 @@ struct PageRoutes: Sendable {
         return PageOverview(
             version: ProtocolLimits.appVersion, name: node.name, uuid: node.uuid, fingerprint: node.fingerprint,
             inbox: Int(clamping: counts.inbox), unread: Int(clamping: counts.unread), held: Int(clamping: counts.held),
-            mine: Int(clamping: counts.mine), mineChange: change,
+            mine: Int(clamping: counts.mine), mineChange: change, newLinks: new,
             outbox: Dictionary(uniqueKeysWithValues: outbox), lastEvent: counts.lastEvent,
             uploadRequests: uploadRequests.isEmpty ? nil : uploadRequests, discoveryFault: isFinding ? nil : node.discovery.message,
             storeFault: api.store.fault == nil ? nil : "Nothing can be stored at the moment. `hexlist status` shows the reason.")

@@ -4,7 +4,7 @@ import HexlistModel
 import HexlistNode
 import Hummingbird
 
-/// `/v1/lists`, `/v1/mine/{id}/share` and `/v1/mine/{id}/renew`: the hexes of My Hexlist that are shared with other persons, and the offers
+/// `/v1/lists`, `/v1/mine/{id}/share`, `/v1/mine/{id}/seen` and `/v1/mine/{id}/renew`: the hexes of My Hexlist that are shared with other persons, and the offers
 /// of these.
 struct SharingRoutes: Sendable {
     let api: APIContext
@@ -31,6 +31,15 @@ struct SharingRoutes: Sendable {
             return APIReply.json(try await api.node.sharing.hex(try RequestInput.id(context)))
         }
         router.put("/v1/mine/:id/share", use: share)
+        router.post("/v1/mine/:id/seen") { request, context in
+            _ = try APIQuery(request)
+            let wanted: SeenRequest = try await RequestInput.shape(request) ?? SeenRequest()
+            if let sequence = wanted.sequence, sequence < 0 {
+                throw HexlistError(.badRequest, "`sequence` is the number in `shared` of the hex as it was shown.")
+            }
+            let count = try await api.node.sharing.markSeen(try RequestInput.id(context), through: wanted.sequence)
+            return APIReply.json(ChangeCountJSON(changed: count))
+        }
         router.post("/v1/mine/:id/renew") { request, context in
             _ = try APIQuery(request)
             return APIReply.json(try await api.node.sharing.renew(try RequestInput.id(context)))

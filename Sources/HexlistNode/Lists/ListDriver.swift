@@ -266,6 +266,7 @@ final class ListDriver {
                 ]
                 node.events.record(.listOffered, peer: peer, data: data, from: .lists(of: peer), node)
             case .ended(let shared): record(shared, ["access": "none"], of: peer, node)
+            case .resumed(let shared): record(shared, ["access": shared.access.rawValue], as: .listResumed, of: peer, node)
             case .becameReadOnly(let shared): record(shared, ["access": "read"], of: peer, node)
             case .rejected(let shared, let rows, let copy):
                 var data = ["access": "read", "rejected": "\(rows)"]
@@ -278,11 +279,13 @@ final class ListDriver {
         if !changes.isEmpty { node.notifyWatchers() }
     }
 
-    private func record(_ shared: SharedHex, _ data: [String: String], of peer: PeerID, _ node: isolated Node) {
+    private func record(
+        _ shared: SharedHex, _ data: [String: String], as type: EventType = .listEnded, of peer: PeerID, _ node: isolated Node
+    ) {
         var data = data
         data["title"] = shared.subject
         data["hex"] = shared.hex.map(String.init)
-        node.events.record(.listEnded, peer: peer, data: data, from: .lists(of: peer), node)
+        node.events.record(type, peer: peer, data: data, from: .lists(of: peer), node)
     }
 }
 

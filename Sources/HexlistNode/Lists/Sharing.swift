@@ -46,6 +46,16 @@ public struct Sharing: Sendable {
         return await node.perform { SharedHexRenewal(shared: $0.view(of: renewal.shared), removed: renewal.removed) }
     }
 
+    /// Marks the links of a shared hex as seen.
+    /// - Parameter sequence: `HexSharingJSON.sequence` when the hex was shown; `nil` for all links.
+    /// - Returns: the number of links that were new.
+    /// - Throws: the errors of `HexStore.markSeen`.
+    public func markSeen(_ hex: Int64, through sequence: Int64?) async throws -> Int {
+        let count = try await node.store.markSeen(hex, through: sequence, at: node.clocks.milliseconds)
+        node.notifyWatchers()
+        return count
+    }
+
     /// Adds an offered hex to My Hexlist. Its contents arrive as soon as the peer is online.
     /// - Parameter number: `SharedHexOffer.number`.
     /// - Throws: `HexlistError` `notFound` if there is no such offer.
@@ -78,9 +88,11 @@ extension ListOverview.Access {
 }
 
 extension HexSharingJSON {
-    public init(_ sharing: HexSharing) {
+    /// - Parameter labels: the display names of owners.
+    public init(_ sharing: HexSharing, _ labels: [PeerID: PeerDisplayName]) {
         self.init(
-            list: "\(sharing.list.uuid)", owned: sharing.isOwned, access: ShareAccess(sharing.access), members: sharing.members)
+            list: "\(sharing.list.uuid)", owned: sharing.isOwned, access: ShareAccess(sharing.access), members: sharing.members,
+            owner: sharing.owner, tag: sharing.owner.flatMap { labels[$0] }.map { PeerSummary($0) }, new: sharing.new)
     }
 }
 
@@ -113,7 +125,7 @@ extension Node {
         SharedHexView(
             list: "\(shared.list.uuid)", hex: shared.hex, title: shared.subject, owned: shared.isOwned, access: ShareAccess(shared.access),
             hexes: shared.hexes, links: shared.links, peers: shared.peers.map { view(of: $0, in: shared) },
-            needsRenewal: shared.needsRenewal)
+            needsRenewal: shared.needsRenewal, new: shared.new)
     }
 
     private func view(of member: SharedHex.Member, in shared: SharedHex) -> SharedHexView.Peer {

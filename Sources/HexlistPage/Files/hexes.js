@@ -448,7 +448,12 @@ function linkList(hex, options, extra) {
 
 function linkItem(hex, index, options, extra) {
   const link = hex.links[index];
-  if (isFile(link)) return fileItem(hex, index, link, extra?.links?.[index]?.size, options);
+  const fresh = link.new && h('span.fresh', { title: 'New' }, h('span.hidden', 'New'));
+  if (isFile(link)) {
+    const item = fileItem(hex, index, link, extra?.links?.[index]?.size, options);
+    if (fresh) item.querySelector('.picture').append(fresh);
+    return item;
+  }
   const text = clean(link.linkDescription), url = clean(link.url);
   const name = text || url.replace(/^https?:\/\//, '').slice(0, 300);
   const own = extra?.links?.[index], added = Number(own?.addDate), note = clean(own?.note), tags = Array.isArray(own?.tags) ? own.tags.map(clean).filter(Boolean) : [];
@@ -458,5 +463,5 @@ function linkItem(hex, index, options, extra) {
   const title = link.opens
     ? h('a', { href: link.url, target: '_blank', rel: 'noopener noreferrer', dir: 'auto', title: url, draggable: 'true', onclick: options.opened && (() => options.opened(hex, index)) }, name)
     : h('span', { dir: 'auto' }, name);
-  return h('li', h('span.sign', icon('link')), h('div.link-text', title, note && h('p.note', { dir: 'auto' }, note), under.length > 0 && h('div.under', under)), options.tools && h('div.tools', options.tools(hex, index, link)));
+  return h('li', h('span.sign', icon('link'), fresh), h('div.link-text', title, note && h('p.note', { dir: 'auto' }, note), under.length > 0 && h('div.under', under)), options.tools && h('div.tools', options.tools(hex, index, link)));
 }

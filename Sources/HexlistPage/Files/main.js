@@ -76,7 +76,7 @@ const views = {
   mine: new MineView(), outbox: new OutboxView(), peers: new PeersView(), files: new SharesView(),
 };
 const numbers = {
-  inbox: (overview) => overview.unread, held: (overview) => overview.held, outbox: (overview) => overview.outbox.queued + overview.outbox.sending,
+  inbox: (overview) => overview.unread, mine: (overview) => overview.newLinks, held: (overview) => overview.held, outbox: (overview) => overview.outbox.queued + overview.outbox.sending,
 };
 
 const main = h('main');
@@ -88,7 +88,7 @@ function drawSections() {
   setChildren(sections, ...Object.entries(views).map(([name, view]) => {
     const number = app.overview && numbers[name]?.(app.overview);
     return h('button.section', { 'data-name': name, 'aria-current': app.name === name ? 'page' : null, onclick: () => app.go(name) },
-      icon(name), h('span.name', view.title), number ? h('span.number', h('span', number > 999 ? '999+' : number), h('span.hidden', name === 'inbox' ? ' unread' : ' waiting')) : null);
+      icon(name), h('span.name', view.title), number ? h('span.number', h('span', number > 999 ? '999+' : number), h('span.hidden', { inbox: ' unread', mine: ' new links' }[name] ?? ' waiting')) : null);
   }));
   if (focused && !sections.contains(document.activeElement)) sections.querySelector(`[data-name=${focused}]`)?.focus();
   const unread = app.overview?.unread;
@@ -122,7 +122,7 @@ const handlers = {
     drawSections();
     refreshTransfers();
     if (!before) return;
-    const isNew = ['lastEvent', 'inbox', 'unread', 'held', 'mine', 'mineChange'].some((key) => before[key] !== value[key]) || JSON.stringify(before.outbox) !== JSON.stringify(value.outbox);
+    const isNew = ['lastEvent', 'inbox', 'unread', 'held', 'mine', 'mineChange', 'newLinks'].some((key) => before[key] !== value[key]) || JSON.stringify(before.outbox) !== JSON.stringify(value.outbox);
     if (isNew && app.name !== 'peers') app.view?.refresh();
   },
   peers(value) {

@@ -3,13 +3,17 @@ import { call, callLines, faultOf, query } from './api.js';
 import { h, icon, mark, setMark, head, clean, count, when, wholeTime, toast, copy, button, buttons, ask, selector, dialog, showFault, setChildren } from './dom.js';
 import { View, searchField } from './list.js';
 import { matchText, subject, title, sizes, hexBody, hexPage, nothingFound, openable, openAll, deleteLater, isBeingDeleted, copyButton, counts, showHits } from './hexes.js';
+import { app } from './main.js';
 import { compose, linksIn } from './compose.js';
-import { changeLinks } from './linkedits.js';
+import { addition } from './linkedits.js';
 import { historyDialog, trashDialog } from './history.js';
-import { readSharing, sharedHex, isWritable, shareMark, shareText, offerCards, shareDialog, mayDelete } from './sharing.js';
+import { readSharing, sharedHex, isWritable, shareMark, shareText, offerCards, shareDialog, renew, mayDelete } from './sharing.js';
 
 const HEX = 'application/x-hexlist';
 const carries = (event) => [HEX, 'Files', 'text/uri-list', 'text/html', 'text/plain'].some((type) => event.dataTransfer.types.includes(type));
+
+/** Returns the elements of a badge with the number of new links, as text for screen readers too. The daemon counts up to 1 000. */
+const newMark = (number) => [h('span', number > 999 ? '999+' : String(number)), h('span.hidden', number === 1 ? ' new link' : ' new links')];
 
 /** Returns the large icon of a hex, in the colour of the hex: a folder if it contains hexes, otherwise a hexagon. */
 function sign(hex) {
@@ -22,7 +26,7 @@ function sign(hex) {
 function nodeRow(view) {
   let item;
   const twist = h('span.twist', { onclick: (event) => { event.stopPropagation(); view.toggle(item.node); } }, icon('chevron'));
-  const hexagon = mark(''), folder = icon('folder', 'mark'), text = h('span.subject', { dir: 'auto' }), shared = h('span.tag.shared', { dir: 'auto', hidden: true }), links = h('span.faint');
+  const hexagon = mark(''), folder = icon('folder', 'mark'), text = h('span.subject', { dir: 'auto' }), shared = h('span.tag.shared', { dir: 'auto', hidden: true }), fresh = h('span.number', { hidden: true }), links = h('span.faint');
   const zone = (event) => {
     const { top, height } = element.getBoundingClientRect();
     return event.dataTransfer.types.includes(HEX) && event.clientY < top + height / 3 ? 'before' : 'into';
@@ -33,7 +37,7 @@ function nodeRow(view) {
     ondragover: (event) => { if (!carries(event)) return; event.preventDefault(); event.stopPropagation(); element.dataset.drop = zone(event); },
     ondragleave: () => delete element.dataset.drop,
     ondrop: (event) => { delete element.dataset.drop; view.dropped(event, item, zone(event)); },
-  }, twist, hexagon, folder, text, shared, links);
+  }, twist, hexagon, folder, text, shared, fresh, links);
   return {
     element,
     update(given) {
@@ -55,6 +59,8 @@ function nodeRow(view) {
       const one = sharedHex(node.id);
       shared.textContent = one ? shareMark(one) : '';
       shared.hidden = !shared.textContent;
+      fresh.hidden = !one?.new;
+      setChildren(fresh, ...(one?.new ? newMark(one.new) : []));
     },
   };
 }
@@ -114,9 +120,10 @@ export class MineView extends View {
     this.filters.after(this.offers, this.job, chooser);
     this.list.element.addEventListener('keydown', (event) => this.keydown(event));
     this.element.addEventListener('dragover', (event) => { if (carries(event)) event.preventDefault(); });
+    document.addEventListener('visibilitychange', () => this.markSeen(this.hex));
     this.element.addEventListener('drop', (event) => this.dropped(event));
   }
-  showNothing() { super.showNothing(); this.hex = this.drawn = null; }
+  showNothing() { super.showNothing(); this.hex = this.drawn = this.fresh = null; }
 
   /** Loads the tree or the search results. @param isSame whether the search is unchanged; then the current rows stay after a failure */
   async reload(isSame) {
@@ -275,21 +282,10 @@ export class MineView extends View {
       return file && this.importFile(file, node?.id);
     }
     if (!node) return compose({ into: null, links });
-    const whole = await ask('GET', `/v1/hexes/${node.id}`);
-    const added = [...whole?.links?.map((_, index) => ({ from: index + 1 })) ?? [], ...links];
-    if (whole && await this.changed(whole, added, `Added to “${subject(node)}”.`)) this.refresh();
+    if (await this.changed(node.id, links.map((link) => addition(link)), `Added to “${subject(node)}”.`)) this.refresh();
   }
-  /** Changes the links of a hex, and shows the text `done` or the error. Returns whether they were changed. */
-  async changed(hex, links, done) {
-    try {
-      await changeLinks(hex, links);
-      if (done) toast(done);
-      return true;
-    } catch (error) {
-      showFault(faultOf(error));
-      return false;
-    }
-  }
+  /** Changes a hex by changes of its nodes, and shows the text `done` or the error. Returns the changed hex; undefined after an error. */
+  changed(id, changes, done) { return ask('PATCH', `/v1/mine/${id}`, { changes }, done); }
   /** Moves a hex. @param place the body of the request @param parent the hex that contains it afterwards; undefined or null for the top level, or if it is not known */
   async move(id, place, parent) {
     const moved = await ask('POST', `/v1/mine/${id}/move`, place, parent ? `Moved to “${subject(parent)}”.` : place.before || place.after ? 'Moved.' : 'Moved to the top level.');
@@ -300,17 +296,39 @@ export class MineView extends View {
 
   async show({ node }) {
     const hex = await ask('GET', `/v1/hexes/${node.id}`), root = sharedHex(node.id), shared = root ?? this.sharedAround(node);
-    const json = JSON.stringify([hex, shared, this.input.value.trim()]);
-    if (!hex || this.list.selected !== node.id || this.drawn === json) return;
+    if (!hex || this.list.selected !== node.id) return;
+    this.keepMarks(hex);
+    this.markSeen(hex);
+    const json = JSON.stringify([{ ...hex, shared: null }, { ...shared, new: 0 }, this.input.value.trim()]);
+    if (this.drawn === json) return;
     Object.assign(this, { hex, drawn: json });
     const links = openable(hex), mayEdit = isWritable(shared);
     this.fill(
       head(sign(hex), title(hex), [sizes(hex), ' · saved ', h('time', { datetime: hex.receivedAt }, wholeTime(hex.receivedAt))], shared && h('p.shared-with', { dir: 'auto' }, root ? shareText(root) : `In “${clean(shared.title)}”. ${shareText(shared)}`)),
       buttons(links.length > 0 && button(links.length === 1 ? 'Open' : `Open all ${links.length}`, () => this.openLinks(), '.strong'),
-        copyButton(hex), button('Send…', () => compose({ hex })), mayEdit && button('Edit…', () => compose({ edit: hex })), (!shared || root?.owned) && button('Share…', () => shareDialog(hex, title(hex), () => this.refresh())),
+        copyButton(hex), button('Send…', () => compose({ hex })), mayEdit && button('Edit…', () => compose({ edit: hex })), (!shared || root?.owned) && button('Share…', () => shareDialog(hex, title(hex), () => this.refresh())), root?.needsRenewal && button('Renew…', () => renew(root, title(hex), () => this.refresh())),
         mayEdit && !root && button('Move…', () => this.moveDialog()), mayEdit && button('New folder…', () => { this.open.add(hex.id); compose({ into: hex.id }); }), (mayEdit || root) && button('Delete', () => this.remove())),
       ...hexBody(hex, { tools: mayEdit && ((owner, index) => button(icon('more'), () => this.linkDialog(owner, index), '.quiet', { 'aria-label': `Edit link ${clean(owner.links[index].linkDescription || owner.links[index].url)}` })) }));
     showHits(this);
+  }
+  /** Keeps the marks of new links while a hex stays open, although its links are marked as seen soon. */
+  keepMarks(hex) {
+    if (this.fresh?.id !== hex.id) this.fresh = { id: hex.id, links: new Set() };
+    const keep = (owner) => {
+      for (const link of owner.links ?? []) {
+        const key = `${owner.id} ${link.url}`;
+        if (link.new) this.fresh.links.add(key); else if (this.fresh.links.has(key)) link.new = true;
+      }
+      owner.children?.forEach(keep);
+    };
+    keep(hex);
+  }
+  /** Marks the links of a shared hex as seen after it was shown for a moment on a visible page. */
+  markSeen(hex) {
+    clearTimeout(this.soon);
+    const { new: number, hex: outer, sequence } = hex?.shared ?? {};
+    if (!number || outer || document.hidden) return;
+    this.soon = setTimeout(() => { if (this.hex?.id === hex.id && app.view === this && !document.hidden) ask('POST', `/v1/mine/${hex.id}/seen`, { sequence }); }, 300);
   }
   openLinks() { if (this.hex) openAll(openable(this.hex)); }
   /** Returns the shared hex that contains a hex; undefined if there is none. */
@@ -330,28 +348,32 @@ export class MineView extends View {
     const url = h('input', { value: link.url, maxlength: 8000, required: true, 'aria-label': 'Address', spellcheck: 'false' });
     const name = h('input', { value: clean(link.linkDescription), maxlength: 2000, 'aria-label': 'Name', dir: 'auto' });
     dialog('Link', (close) => {
-      /** Replaces the link by the given links; an empty list deletes it. */
-      const replace = async (links, done) => {
-        const whole = await ask('GET', `/v1/hexes/${hex.id}`);
-        if (!whole) return;
-        // The link may be at another position now.
-        const isSame = (one) => one?.url === link.url && one.linkDescription === link.linkDescription;
-        const at = isSame(whole.links[index]) ? index : whole.links.findIndex(isSame);
-        if (at < 0) return toast('This link was changed or deleted meanwhile.');
-        const all = whole.links.flatMap((_, other) => other === at ? links.map((one) => one.from ? { ...one, from: at + 1 } : one) : [{ from: other + 1 }]);
-        if (!await this.changed(whole, all, done)) return;
+      /** Returns the id of the link; undefined after an error. Links of inner hexes come without one, so it is read with their hex. */
+      const node = async () => {
+        if (link.node) return link.node;
+        const whole = await ask('GET', `/v1/hexes/${hex.id}`), isSame = (one) => one?.url === link.url && one.linkDescription === link.linkDescription;
+        const found = isSame(whole?.links[index]) ? whole.links[index] : whole?.links.find(isSame);
+        if (whole && !found) toast('This link was changed or deleted meanwhile.');
+        return found?.node;
+      };
+      /** Makes the change that a function returns for the id of the link. */
+      const change = async (make, done) => {
+        const id = await node();
+        if (!id || !await this.changed(hex.id, [make(id)], done)) return;
         close();
         this.refresh();
       };
-      const edited = () => ({ from: index + 1, ...(url.value.trim() !== link.url && { url: url.value.trim() }), ...(name.value.trim() !== clean(link.linkDescription) && { linkDescription: name.value.trim() }) });
-      const move = async (folder) => {
-        const whole = await ask('GET', `/v1/hexes/${folder.id}`);
-        const links = [...(whole?.links ?? []).map((_, at) => ({ from: at + 1 })), { url: link.url, linkDescription: link.linkDescription, service: link.service, title: false, ...(link.tags?.length && { tags: link.tags }) }];
-        if (whole && folder.id !== hex.id && await this.changed(whole, links)) replace([], `Moved to “${subject(folder)}”.`);
+      const remove = (done) => change((id) => ({ remove: id }), done);
+      const save = () => {
+        const values = { ...(url.value.trim() !== link.url && { url: url.value.trim() }), ...(name.value.trim() !== clean(link.linkDescription) && { title: name.value.trim() }) };
+        if (Object.keys(values).length) change((id) => ({ node: id, ...values }), 'Saved.'); else close();
       };
-      return [h('form', { onsubmit: (event) => { event.preventDefault(); replace([edited()], 'Saved.'); } },
+      const move = async (folder) => {
+        if (folder.id !== hex.id && await this.changed(folder.id, [addition(link, undefined, false)])) remove(`Moved to “${subject(folder)}”.`);
+      };
+      return [h('form', { onsubmit: (event) => { event.preventDefault(); save(); } },
         h('label', h('h3', 'Name'), name), h('label', h('h3', 'Address'), url),
-        buttons(button('Copy', () => navigator.clipboard.writeText(link.url).then(() => toast('Copied.'))), button('Delete', () => replace([], 'Link deleted.')),
+        buttons(button('Copy', () => navigator.clipboard.writeText(link.url).then(() => toast('Copied.'))), button('Delete', () => remove('Link deleted.')),
           button('Move…', () => folderDialog('Move link to', null, move, false)), h('button.strong', { type: 'submit' }, 'Save')))];
     });
   }

@@ -74,7 +74,7 @@ export function shareDialog(hex, title, refresh) {
   dialog(`Share “${title.slice(0, 40)}”`, (close) => [
     h('p', 'Changes then appear on both sides. Members keep what they have received.'),
     rows.length ? h('ul.links.members', rows.map(({ element }) => element)) : h('p.faint', 'There is nobody yet with whom you could share it. Pair with the other person’s machine first.'),
-    buttons(button('Cancel', close), rows.length > 0 && button('Save', async () => {
+    buttons(one?.owned && button('Renew…', () => { close(); renew(one, title, refresh); }), button('Cancel', close), rows.length > 0 && button('Save', async () => {
       const changed = rows.filter(({ before, select }) => select.value !== before);
       if (!changed.length) return close();
       const ended = changed.every(({ select }) => select.value === 'none');
@@ -83,6 +83,20 @@ export function shareDialog(hex, title, refresh) {
       close();
       refresh();
     }, '.strong'))]);
+}
+
+/**
+ * Asks whether an own shared hex is to be replaced by a copy without its deleted hexes and links, and replaces it.
+ * @param refresh called afterwards
+ */
+export async function renew(one, title, refresh) {
+  const asked = members(one).filter(({ state }) => state !== 'left').map(label), text = [`The deleted hexes and links of “${title}” leave the trash for good, and its changes cannot be undone.`,
+    asked.length > 0 && `${asked.join(', ')} ${asked.length === 1 ? 'has' : 'have'} to join it again, and changes that have not arrived yet are left out.`, one.needsRenewal && 'It has nearly the maximum of hexes and links, deleted ones included.'];
+  if (!await confirmed('Renew the shared hex?', text.filter(Boolean).join(' '), 'Renew')) return;
+  const done = await ask('POST', `/v1/mine/${one.hex}/renew`);
+  if (!done) return;
+  toast(done.removed ? `Renewed, without ${count(done.removed, 'deleted hex or link', 'deleted hexes and links')}.` : 'Renewed.');
+  refresh();
 }
 
 /** Asks before a shared hex is deleted. Resolves to true for a hex that is not shared. */

@@ -65,6 +65,10 @@ enum StoreSchema {
         ("31 order and trash of My Hexlist", TopLevelOrder.apply),
         ("32 own machines", { try $0.execute(sql: ListExchangeSchema.sql) }),
         ("33 shared lists", { try $0.execute(sql: SharedListSchema.sql) }),
+        (
+            "34 unseen links and files of lists",
+            { db in for sql in [UnseenLinksSchema.sql, OffersOfLists.schema] { try db.execute(sql: sql) } }
+        ),
     ]
 
     static let migrator: DatabaseMigrator = {

@@ -35,6 +35,8 @@ public struct EventType: RawRepresentable, Hashable, Sendable {
     public static let listOffered = EventType(rawValue: "list.offered")
     /// The owner of a shared hex has ended the sharing, or does not let the user change the hex any more.
     public static let listEnded = EventType(rawValue: "list.ended")
+    /// The owner of a shared hex shares it again with the user, after the sharing had ended.
+    public static let listResumed = EventType(rawValue: "list.resumed")
     /// An own machine changed My Hexlist, or a member a shared hex.
     public static let listChanged = EventType(rawValue: "list.changed")
     /// An own machine deleted a large part of My Hexlist, or a member a large part of a shared hex.
@@ -49,7 +51,7 @@ public struct EventType: RawRepresentable, Hashable, Sendable {
         peerUp, peerDown, peerGhost, hexReceived, hexHeld, hexDelivered, hexRejected, hexFailed, hexExpired, deviceAsked,
         alertReceived, pairingRequested, pairingCompleted, pairingFailed, conflictIdentity, hookFailed, transferDone, transferFailed,
         offerFetched,
-        offerFailed, invitationGuessed, listJoined, listOffered, listEnded, listChanged, listDeleted, listStuck, eventsOmitted,
+        offerFailed, invitationGuessed, listJoined, listOffered, listEnded, listResumed, listChanged, listDeleted, listStuck, eventsOmitted,
     ]
 }
 

@@ -28,6 +28,8 @@ public enum SharingChange: Sendable, Equatable {
     case offered(ListOffer)
     /// The owner has ended the sharing.
     case ended(SharedHex)
+    /// The owner shares a list again after the sharing had ended. The hex goes on as it was; nothing has to be joined.
+    case resumed(SharedHex)
     /// The owner has made a list read-only.
     case becameReadOnly(SharedHex)
     /// After a list became read-only: changes of this machine that the owner does not have.
@@ -111,7 +113,7 @@ extension StoreReader {
                 }
                 if !isDeclined { count += 1 }
                 if !(isKnown ?? false), isDeclined || count <= ListLimits.offersPerPeer { return true }
-            case nil: break
+            case nil: if try hasRefused(entry.list, of: peer, beforeEndOf: entry) { return true }
             }
         }
         return !open.isEmpty
@@ -121,6 +123,20 @@ extension StoreReader {
     fileprivate func isOffer(_ entry: ListOverview.Entry) throws -> Bool {
         guard entry.role == .shared, entry.access != .ended else { return false }
         return try first("SELECT 1 FROM list WHERE uuid = ? AND isOwned", entry.list.uuid) { _ in true } == nil
+    }
+
+    /// Whether an entry says that the owner has ended the sharing of a list after the user declined it, or left it. The next offer is a new
+    /// one then.
+    fileprivate func hasRefused(_ list: ListNode.ID, of peer: PeerID, beforeEndOf entry: ListOverview.Entry) throws -> Bool {
+        guard entry.role == .shared, entry.access == .ended else { return false }
+        return try first(
+            """
+            SELECT 1 FROM listOffer WHERE peer = ?1 AND list = ?2 AND isDeclined AND accessAt < ?3
+            UNION ALL SELECT 1 FROM list JOIN listPeer ON listPeer.list = list.id AND listPeer.peer = ?1 AND listPeer.isOwner
+                WHERE list.uuid = ?2 AND NOT list.isOwned AND list.entry IS NULL AND list.access <> 'none' AND list.accessAt < ?3
+            LIMIT 1
+            """, peer.uuid, list.uuid, entry.accessAt
+        ) { _ in true } ?? false
     }
 
     fileprivate enum Relation {
@@ -164,6 +180,7 @@ extension StoreWriter {
                 if let shared = try sharedHex(inList: record.row) { changes.append(.member(shared, new)) }
             case .owner, .member: break
             case nil:
+                if try hasRefused(entry.list, of: peer, beforeEndOf: entry) { try forgetRefusal(of: entry, from: peer) }
                 guard try isOffer(entry) else { break }
                 if try !isDeclined(entry.list, from: peer) {
                     guard open < ListLimits.offersPerPeer else { break }
@@ -189,13 +206,22 @@ extension StoreWriter {
     /// Whether the user has declined an offer of a peer, or has left its list.
     private func isDeclined(_ list: ListNode.ID, from peer: PeerID) throws -> Bool {
         let isDeclined = try first("SELECT isDeclined FROM listOffer WHERE peer = ? AND list = ?", peer.uuid, list.uuid) { $0.bool(0) }
-        return try isDeclined ?? (ListRecord(list, on: self) != nil)
+        return try isDeclined
+            ?? (first("SELECT 1 FROM list WHERE uuid = ? AND (entry IS NOT NULL OR access <> 'none')", list.uuid) { _ in true } ?? false)
+    }
+
+    /// Forgets that the user has declined or left a list, because its owner has ended the sharing since.
+    private func forgetRefusal(of ended: ListOverview.Entry, from peer: PeerID) throws {
+        try run("DELETE FROM listOffer WHERE peer = ? AND list = ? AND isDeclined", peer.uuid, ended.list.uuid)
+        try run(
+            "UPDATE list SET access = 'none', accessAt = ?1 WHERE uuid = ?2 AND NOT isOwned AND entry IS NULL AND accessAt < ?1",
+            ended.accessAt, ended.list.uuid)
     }
 
     /// Maximum declined offers of one peer that are remembered.
     private static let maximumDeclined = ListLimits.overviewLists
 
-    /// Stores an offer. That of a list that the user has left counts as declined.
+    /// Stores an offer. That of a list that the user has left counts as declined, unless the sharing has ended before or since.
     /// - Returns: the offer if it is new and not declined.
     private func store(_ entry: ListOverview.Entry, from peer: PeerID, at now: Int64) throws -> ListOffer? {
         let isNew = try first("SELECT 1 FROM listOffer WHERE peer = ? AND list = ?", peer.uuid, entry.list.uuid, read: { _ in true }) == nil
@@ -203,7 +229,7 @@ extension StoreWriter {
             isNew
                 ? """
                 INSERT INTO listOffer (peer, list, title, access, hexes, links, accessAt, at, isDeclined)
-                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, EXISTS (SELECT 1 FROM list WHERE uuid = ?2 AND entry IS NULL))
+                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, EXISTS (SELECT 1 FROM list WHERE uuid = ?2 AND entry IS NULL AND access <> 'none'))
                 """
                 : """
                 UPDATE listOffer SET (title, access, hexes, links, accessAt, at) = (?3, ?4, ?5, ?6, ?7, coalesce(at, ?8))
@@ -216,7 +242,7 @@ extension StoreWriter {
     /// - Parameters:
     ///   - time: the hybrid time at which the owner set it.
     ///   - now: milliseconds since 1970.
-    /// - Returns: the change to report; `nil` if the user's rights did not shrink.
+    /// - Returns: the change to report; `nil` if the user could read the list before and can do as much as before.
     private func grant(
         _ access: ListOverview.Access, at time: Int64, insteadOf before: ListOverview.Access, in record: ListRecord, now: Int64
     ) throws -> SharingChange? {
@@ -231,6 +257,7 @@ extension StoreWriter {
         shared.subject = known.subject
         return switch access {
         case .ended where before != .ended: .ended(shared)
+        case .read where before == .ended, .write where before == .ended: .resumed(shared)
         case .read where before == .write: .becameReadOnly(shared)
         case .read, .write, .ended: nil
         }

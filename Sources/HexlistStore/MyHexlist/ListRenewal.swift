@@ -69,6 +69,7 @@ extension StoreReader {
         for (peer, access) in members {
             if let peer { registers[SharedListEntry.member(PeerID(peer))] = UTF8Text(access) }
         }
+        registers[SharedListEntry.seen] = SeenLinks(base: 0).value  // the links of the copy are the user's
         registers[SharedListEntry.renewed] = SharedListEntry.renewedValue(list.id, list.digest ?? ListDigest())
         return registers
     }
@@ -91,6 +92,7 @@ extension StoreWriter {
             let registers = try registersOfEntry(replacing: entry, of: old)
             let removed = try deletedCount(of: old)
             let new = try addSharedList(copying: old.id, from: old, at: now)
+            try offerFiles(of: old.row, toCopy: new.row)
             try limitTexts(of: new, to: old)
             try changeMine(at: now) { mine in
                 // It has a smaller number than the deletions, so other machines receive it in the same page or an earlier one.

@@ -225,6 +225,9 @@ struct SQLListStorage: ListStorage {
         """
     }
 
+    /// SQL: the values of `addedClock` and `addedBy` of a new row. The parameters are those of the place and the title.
+    private static let addedVersion = "iif(?10 < ?7, ?10, ?7), iif(?10 < ?7, ?11, ?8)"
+
     private func decode(_ row: SQLStatement) -> ListRow? { decode(row, hasTexts: true) }
 
     /// - Parameter hasTexts: whether the values of the registers are wanted, not only their versions.
@@ -264,6 +267,7 @@ struct SQLListStorage: ListStorage {
         // A link that was deleted before it arrived here. It is only in the trash of machines that have shown it, but its values have to be
         // removed here, too. (A hex keeps its values.)
         let isUnshown = node.id.kind == .link && node.isMarkedDeleted && !node.isPurged && row.state == .deleted
+        let isShared = listRow != ListRecord.mine  // also says that the table is not that of a collection
         let titleVersion = node.title?.version == place?.version ? nil : node.title?.version
         let registers = NodeRegisters.encode(
             node.registers.lazy.map { [self] in (name: $0, clock: $1.version.clock, replica: replicaRow($1.version), value: $1.value) })
@@ -271,8 +275,8 @@ struct SQLListStorage: ListStorage {
             """
             INSERT INTO \(table.rawValue) (uuid, url, service, parent, orderKey, previousParent, placeClock, placeBy, title, titleClock, titleBy,
                 registers, goneClock, goneBy, goneWith, container, state, leaves, kind, seq, via,
-                deletedAt, lived, list)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, \(listRow))
+                deletedAt, lived, list\(isShared ? ", addedClock, addedBy" : ""))
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, \(listRow)\(isShared ? ", \(Self.addedVersion)" : ""))
             ON CONFLICT (uuid, list) DO UPDATE SET trashedWith = CASE WHEN state = 1 AND excluded.goneWith IS NULL
                     THEN CASE WHEN goneWith IS NULL THEN trashedWith ELSE ?24 END END,
                 via = CASE WHEN excluded.seq IS NULL OR via IS NULL AND excluded.via = \(Self.severalReplicas) THEN via

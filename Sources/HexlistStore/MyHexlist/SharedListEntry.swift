@@ -12,6 +12,8 @@ struct SharedListEntry {
     static let copied: UTF8Text = "copied"
     /// The id of the list that this one replaces, and the digest of its rows at the copy, separated by a space (`ListRenewal`).
     static let renewed: UTF8Text = "renewed"
+    /// The links that the user has seen (`SeenLinks`).
+    static let seen: UTF8Text = "seen"
     /// The register of a member, with its access as the value.
     static func member(_ peer: PeerID) -> UTF8Text { UTF8Text("with/\(peer)") }
     /// Whether a register is that of a member.
@@ -175,7 +177,9 @@ extension StoreWriter {
                     entry.node.registers[name] = register
                 }
             }
-            guard let record = try ListRecord(list, on: self) ?? (shown.isEmpty ? nil : addSharedList(list)) else { continue }
+            let known = try ListRecord(list, on: self)
+            guard let record = try known ?? (shown.isEmpty ? nil : addSharedList(list)) else { continue }
+            if known == nil { try offerFiles(toListOf: entry, record) }
             try run(
                 "UPDATE list SET entry = ?, isOwned = ? WHERE id = ?", shown.isEmpty ? nil : entry.node.id.uuid, entry.isOwned,
                 record.row)
@@ -186,6 +190,7 @@ extension StoreWriter {
                     record.row)
             }
             try updatePeers(of: record, entry)
+            try store(seen: entry.node.registers[SharedListEntry.seen]?.value ?? .empty, of: record)
             let epoch = entry.node.registers[SharedListEntry.epoch]?.value ?? .empty
             if !shown.isEmpty, try first("SELECT epoch = ? FROM list WHERE id = ?", epoch, record.row, read: { $0.bool(0) }) == false {
                 try begin(epoch: epoch, of: record, isOwned: entry.isOwned)
@@ -237,6 +242,7 @@ extension StoreWriter {
 
     func addSharedList(_ list: ListNode.ID) throws -> ListRecord {
         let replica = try replicaRow(of: ReplicaNumber(.random(in: .min ... .max)))
+        try markOwn(replica)
         try run("INSERT INTO list (uuid, replica, clock, seq, digest, isReplicated) VALUES (?, ?, 0, 0, 0, 1)", list.uuid, replica)
         guard let record = try ListRecord(list, on: self) else { throw HexlistError(.storeUnusable, "The list was not stored.") }
         return record
@@ -294,10 +300,10 @@ extension StoreWriter {
         try run("UPDATE node SET hex = ? WHERE uuid = ? AND list = ?", number, storage.list.uuid, storage.listRow)
         if try first("SELECT 1 FROM hex WHERE id = ?", number, read: { _ in true }) == nil {
             try addRow(number, receivedAt: entry.time)
-            let hexes = Set(try storage.hexes().map(\.node.id) + [storage.list])
+            let hexes = try storage.hexes().map(\.node.id) + [storage.list]
             var storage = storage
             storage.source = storage.source ?? SQLListStorage.severalReplicas  // more links than a local change may add are shown
-            try project(.init(hexes: hexes, contents: hexes), storage)
+            try project(ListTreeChanges(allOf: hexes), storage)
         }
         try run("UPDATE hex SET orderKey = ?1 WHERE id = ?2 AND orderKey IS NOT ?1", place.key, number)
     }

@@ -19,6 +19,8 @@ public struct SharedHex: Sendable, Equatable {
     public var links = 0
     /// Whether the user owns the list, and changes of members may not be received because of its deleted rows (`ListRenewal`).
     public var needsRenewal = false
+    /// The number of links that others added and that the user has not seen, counted up to `HexSharing.maximumNew`.
+    public var new = 0
 
     public struct Member: Sendable, Equatable {
         public var peer: PeerID
@@ -78,6 +80,15 @@ public struct HexSharing: Sendable, Equatable {
     public var access: ListOverview.Access
     /// The number of members with access, if the user owns the list.
     public var members: Int
+    /// Of another person's list: the first of the owner's machines that the user has confirmed; `nil` if they were forgotten.
+    public var owner: PeerID?
+    /// The number of links that others added and that the user has not seen, counted up to `maximumNew`.
+    public var new: Int
+    /// The greatest number of a row, for `markSeen`.
+    public var sequence: Int64
+
+    /// Maximum to which new links of one hex are counted, so that the cost of a page of My Hexlist is bounded.
+    public static let maximumNew = 1_000
 }
 
 extension ListOverview.Access {
@@ -93,19 +104,34 @@ extension StoreReader {
         let rows = try all(
             """
             SELECT node.hex, list.uuid, list.isOwned, list.access,
-                (SELECT count(*) FROM listPeer WHERE listPeer.list = list.id AND listPeer.access <> 'none')
+                (SELECT count(*) FROM listPeer WHERE listPeer.list = list.id AND listPeer.access <> 'none'), list.id, coalesce(list.seq, 0),
+                (SELECT peer FROM listPeer WHERE listPeer.list = list.id AND isOwner ORDER BY peer LIMIT 1)
             FROM list CROSS JOIN node ON node.uuid = list.uuid AND node.list = list.id
             WHERE list.id <> ? AND list.entry IS NOT NULL AND node.hex IN (SELECT value FROM json_each(?))
             """, ListRecord.mine, jsonArray(Set(hexes))
-        ) { (hex: $0.int64(0), list: $0.nodeID(1), isOwned: $0.bool(2), access: $0.text(3), members: $0.int(4)) }
+        ) {
+            (
+                hex: $0.int64(0), list: $0.nodeID(1), isOwned: $0.bool(2), access: $0.text(3), members: $0.int(4), row: $0.int64(5),
+                sequence: $0.int64(6), owner: $0.uuid(7).map { PeerID($0) }
+            )
+        }
+        let new = try newLinkCounts(of: rows.map(\.row))
         var sharing: [Int64: HexSharing] = [:]
         for row in rows {
             guard let list = row.list, !row.isOwned || row.members > 0 else { continue }
             sharing[row.hex] = HexSharing(
                 list: list, isOwned: row.isOwned, access: .ofUser(row.access, isOwner: row.isOwned),
-                members: row.isOwned ? row.members : 0)
+                members: row.isOwned ? row.members : 0, owner: row.isOwned ? nil : row.owner, new: new[row.row] ?? 0,
+                sequence: row.sequence)
         }
         return sharing
+    }
+
+    /// Returns the shared hex around a hex of My Hexlist, with its sharing; `nil` if it is not inside a shared hex.
+    public func sharing(around hex: Int64) throws -> (hex: Int64, sharing: HexSharing)? {
+        guard let node = try node(ofHex: hex), node.list != ListRecord.mine, !node.isRoot else { return nil }
+        guard let outer = try self.hex(ofNode: ListRecord(on: self, row: node.list).id, in: node.list) else { return nil }
+        return try sharing(of: [outer])[outer].map { (outer, $0) }
     }
 
     /// Returns the shared hexes of My Hexlist, in the order of their sharing.
@@ -148,7 +174,8 @@ extension StoreReader {
         return SharedHex(
             hex: hex, list: record.id, subject: try subject(of: record.id, in: row), isOwned: columns.isOwned,
             access: .ofUser(columns.access, isOwner: columns.isOwned), peers: members,
-            hexes: size.hexes, links: size.links, needsRenewal: try needsRenewal(record, shown: size))
+            hexes: size.hexes, links: size.links, needsRenewal: try needsRenewal(record, shown: size),
+            new: try newLinkCounts(of: [row])[row] ?? 0)
     }
 
     /// Returns the numbers of shown hexes and links inside a shared hex; 0 if it is not shown.
@@ -230,10 +257,12 @@ extension StoreWriter {
         try checkSharedListCount()
         try moveMine(hex, into: nil, beside: nil, at: now)
         let record = try addSharedList(copying: node.id, from: ListRecord(on: self), at: now)
+        try offerFiles(inside: node.id, toCopy: record.row)
         try changeMine(at: now) { mine in
             // The entry has a smaller number than the deletions, so other machines receive it in the same page or an earlier one.
             let entry = try mine.addEntry(
-                of: record.id, before: node.id, registers: [SharedListEntry.copied: UTF8Text("\(node.id.uuid)")])
+                of: record.id, before: node.id,
+                registers: [SharedListEntry.copied: UTF8Text("\(node.id.uuid)"), SharedListEntry.seen: SeenLinks(base: 0).value])
             try run("UPDATE node SET hex = ? WHERE uuid = ? AND list = ?", hex, entry.uuid, ListRecord.mine)
             // The deletions are not in the log: everything is still there.
             try mine.nodes.delete(node.id)
@@ -308,6 +337,8 @@ extension StoreWriter {
                 let entry = try present ?? mine.addEntry(of: list, before: nil)
                 try mine.nodes.setRegister(SharedListEntry.owner(peer), of: entry, to: UTF8Text("1"))
                 if present == nil {
+                    let seen = SeenLinks(base: mine.nodes.nextVersion().clock)  // joining counts as seeing what is there
+                    try mine.nodes.setRegister(SharedListEntry.seen, of: entry, to: seen.value)
                     try mine.nodes.setRegister(SharedListEntry.access, of: entry, to: SharedListEntry.accessValue(access, at: offer.at))
                     if let epoch, !epoch.isEmpty { try mine.nodes.setRegister(SharedListEntry.epoch, of: entry, to: epoch) }
                 }

@@ -59,7 +59,7 @@ struct TopLevelOrder {
         let entries = try entries(of: list)
         let shown = entries.indices.filter { !entries[$0].isDeleted }
         let ranks = Dictionary(uniqueKeysWithValues: Set(shown.map { entries[$0].key }).sorted().enumerated().map { ($1, $0) })
-        let ascending = MyHexlistTransaction.longestAscending(shown.map { ranks[entries[$0].key] })
+        let ascending = shown.map { ranks[entries[$0].key] }.longestAscendingIndices
         let fixed = Set(ascending.map { shown[$0] })
         var ends = [OrderKey?](repeating: nil, count: entries.count)  // the next fixed key after each entry
         for index in entries.indices.dropLast().reversed() {

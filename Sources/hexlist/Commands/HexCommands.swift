@@ -8,7 +8,10 @@ import HexlistModel
 struct ShowCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "show", abstract: "Show hexes with their links, and mark them as read.",
-        discussion: "`hexlist open` takes the number in front of a link. --json does not mark hexes as read.")
+        discussion: """
+            `hexlist open` takes the number in front of a link. Links that others added to a shared hex are marked as new until you have seen \
+            them; showing a hex inside it does not count. --json does not mark hexes as read, nor links as seen.
+            """)
 
     @OptionGroup var common: CommonOptions
 
@@ -22,6 +25,7 @@ struct ShowCommand: AsyncParsableCommand {
         let output = common.output
         try await common.withClient { client in
             var unread: [Int64] = []
+            var unseen: [HexJSON] = []
             var first: (any Error)?
             for (position, id) in hexes.enumerated() {
                 do {
@@ -34,13 +38,17 @@ struct ShowCommand: AsyncParsableCommand {
                         try show(hex, shared, output)
                     }
                     if hex.unread { unread.append(hex.id) }
+                    if let shared = hex.shared, shared.new > 0, shared.hex == nil { unseen.append(hex) }
                 } catch let error as HexlistError {
                     // An id that does not exist must not prevent the other hexes from being shown.
                     if first == nil { first = error }
                 }
             }
             try output.flush()
-            if !peek && !output.json { await client.markAsRead(unread) }
+            if !peek && !output.json {
+                await client.markAsRead(unread)
+                await client.markAsSeen(unseen)
+            }
             if let first { throw first }
         }
     }
@@ -59,7 +67,10 @@ struct ShowCommand: AsyncParsableCommand {
         if let tags = hex.tags { table.add("tags", tags.joined(separator: ", ")) }
         if let note = hex.note { table.add("note", note) }
         if let parent = hex.parent { table.add("inside", "hex \(parent)") }
-        if let shared { table.add("shared", SharingText.line(shared)) }
+        if let shared {
+            let new = (hex.shared?.new ?? 0) > 0 && hex.shared?.hex == nil ? " · \(SharingText.newLinks(hex.shared?.new ?? 0))" : ""
+            table.add("shared", (hex.shared?.hex == nil ? SharingText.line(shared) : SharingText.line(inside: shared)) + new)
+        }
         if let inside = HexText.inside(hex) { table.add("contains", inside) }
         if let extra = LinkedFileMetadata.rest(hex.extra, hex.links ?? [], hex.children ?? []) { table.add("extra", extra.text) }
         try output.table(table)
@@ -112,7 +123,9 @@ struct ShowCommand: AsyncParsableCommand {
             try output.line()
             try output.line("\(numbered(position))\(link.url)")
             let service = PeerTextComparison.areEqual(link.service, Service.unknown.rawValue) ? "" : link.service
-            let about = [link.linkDescription, service, link.unread == false ? "read" : ""].filter { !$0.isEmpty }.joined(separator: " · ")
+            let about = [link.linkDescription, service, link.unread == false ? "read" : "", link.new == true ? "new" : ""].filter {
+                !$0.isEmpty
+            }.joined(separator: " · ")
             if !about.isEmpty { try output.line("\(rest)\(about)") }
             try show(link.tags, link.note, output, indent: rest)
             if let dead = link.dead { try output.line("\(rest)\(MineText.dead(dead))") }
@@ -131,7 +144,7 @@ struct ShowCommand: AsyncParsableCommand {
             let padding = String(repeating: " ", count: max(0, column - TextWidth.of(TerminalText.clean(name))))
             let about =
                 PeerTextComparison.areEqual(link.linkDescription, name) || link.linkDescription.isEmpty ? "" : "  \(link.linkDescription)"
-            try output.line("\(numbered(position))\(name)\(padding)  \(size)\(about)")
+            try output.line("\(numbered(position))\(name)\(padding)  \(size)\(about)\(link.new == true ? "  new" : "")")
             try show(link.tags, link.note, output, indent: rest)
             if let before = link.before { try output.line("\(rest)\(LinkList.earlier(before))") }
         }
@@ -149,6 +162,17 @@ extension HexlistClient {
             _ = try await setUnread(false, .ids(ids))
         } catch {
             StandardError.note("Not marked as read: \((error as? HexlistError)?.message ?? "\(error)")")
+        }
+    }
+}
+
+extension HexlistClient {
+    /// Marks the links of shared hexes as seen after they were shown. A failure causes only a note.
+    func markAsSeen(_ hexes: [HexJSON]) async {
+        do {
+            for hex in hexes { try await markSeen(hex.id, through: hex.shared?.sequence) }
+        } catch {
+            StandardError.note("Not marked as seen: \((error as? HexlistError)?.message ?? "\(error)")")
         }
     }
 }

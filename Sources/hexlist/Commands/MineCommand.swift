@@ -48,7 +48,10 @@ struct MineCommand: AsyncParsableCommand {
 struct MineListCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "list", abstract: "List My Hexlist, or the content of one hex.",
-        discussion: "New hexes are the first, unless you move some (`mine move`). INSIDE counts the hexes inside at all levels.")
+        discussion: """
+            New hexes are the first, unless you move some (`mine move`). INSIDE counts the hexes inside at all levels. SHARED has the number \
+            of new links in a shared hex: those that others added since you saw it with `hexlist show` or on the page.
+            """)
 
     @OptionGroup var common: CommonOptions
 
@@ -91,7 +94,12 @@ struct MineListCommand: AsyncParsableCommand {
         let output = common.output
         try await common.withClient { client in
             if let hex = hex.flatMap(HexID.init(argument:)) {
-                try show(try await client.mineHex(hex), output)
+                let hex = try await client.mineHex(hex)
+                try show(hex, output)
+                if !output.json, let shared = hex.shared {
+                    try output.flush()
+                    StandardError.wrapped(SharingText.note(shared, of: hex.id, try await client.sharedHex(hex.id)))
+                }
             } else {
                 // Only the table has a column for shared hexes. JSON output must stay as in earlier releases.
                 try await list(client, output, output.json ? [] : client.sharedHexesIfAny().shared)
@@ -110,14 +118,16 @@ struct MineListCommand: AsyncParsableCommand {
         guard !children.isEmpty else {
             return StandardError.note("Hex \(hex.id) contains no hexes. Its links: `hexlist show \(hex.id)`.")
         }
-        var table = Table(["HEX", "LINKS", "INSIDE", "DESCRIPTION"])
+        let hasNew = children.contains { $0.newLinks > 0 }
+        var table = Table(["HEX", "LINKS", "INSIDE"] + (hasNew ? ["NEW"] : []) + ["DESCRIPTION"])
         for child in children {
             let inside = child.inside.hexes
-            table.add([
-                Table.Cell(String(child.id)),
-                MineText.count(child.links.count, dead: child.links.count { $0.dead != nil }), Table.Cell(count: inside, none: "–"),
-                Table.Cell(HexText.title(child) ?? "", minimum: 16),
-            ])
+            let new = hasNew ? [Table.Cell(count: child.newLinks, none: "–")] : []
+            table.add(
+                [
+                    Table.Cell(String(child.id)),
+                    MineText.count(child.links.count, dead: child.links.count { $0.dead != nil }), Table.Cell(count: inside, none: "–"),
+                ] + new + [Table.Cell(HexText.title(child) ?? "", minimum: 16)])
         }
         try output.table(table)
     }
@@ -178,7 +188,13 @@ struct MineAddCommand: AsyncParsableCommand {
 
             hexlist mine add --description Folder
 
+            hexlist mine add --in 7 ./talk.pdf ./photos/
+
             Links are found in a text, and the rest of it is the description. A hex without links is a note, or a folder for others.
+
+            Of files and folders, the hex has links. Your other machines, and the people with whom you share the hex, can fetch the files from \
+            this machine (`hexlist fetch`) until you delete the links. Of small files (16 MiB in all, `files.copyBelow`) Hexlist keeps \
+            copies, so that the originals may change or go; larger ones must not change. --copy and --no-copy decide it.
             """)
 
     @OptionGroup var common: CommonOptions
@@ -201,16 +217,26 @@ struct MineAddCommand: AsyncParsableCommand {
     @Flag(help: "Put https:// in front of bare host names.")
     var guess = false
 
-    @Flag(help: "Keep links and colour unchecked.")
+    @Flag(help: "Keep links and colour unchecked, and treat no text as a path.")
     var raw = false
+
+    @Flag(
+        inversion: .prefixedNo,
+        help: "Keep copies of the files, so that the originals may change or go. Without either, small files are copied.")
+    var copy: Bool?
 
     @Argument(
         help: ArgumentHelp(
-            "A link, \"URL description\" or any text in quotes; - reads it from standard input.", valueName: "text"))
+            "A link, \"URL description\" or any text in quotes; - reads it from standard input. A file or folder begins with /, ./ or ../.",
+            valueName: "text"), completion: .file())
     var links: [String] = []
+
+    /// The files and folders among the arguments.
+    private var paths: [String] { raw ? [] : links.filter(FileArgument.isPath) }
 
     func validate() throws {
         if guess && raw { throw ValidationError("Give --guess or --raw, not both.") }
+        if let copy, paths.isEmpty { throw ValidationError("--\(copy ? "" : "no-")copy needs files.") }
         guard !links.isEmpty || from != nil || !description.isEmpty else {
             throw ValidationError("Nothing to add: give a link or text, --from FILE, or --description for an empty hex.")
         }
@@ -222,11 +248,14 @@ struct MineAddCommand: AsyncParsableCommand {
     func run() async throws {
         let check: TypedLinkCheck = raw ? .raw : guess ? .guess : .scheme
         let color = raw ? color : try ColorInput.parse(color)
-        let typed = try TypedText(links, check)
+        let paths = paths
+        let typed = try TypedText(raw ? links : links.filter { !FileArgument.isPath($0) }, check)
         let given = typed.links + (try from.map { try LinkInput.read(from: $0, check) } ?? [])
         let hex = HexInput(description: typed.description(description), color: color, links: given)
-        try await common.reportHex {
-            try await $0.addMine(hex.jsonBytes, into: parent?.value)
+        try await common.reportHex { client in
+            guard !paths.isEmpty else { return try await client.addMine(hex.jsonBytes, into: parent?.value) }
+            let offer = try await FileArgument.offerMine(paths, in: parent?.value, copy: copy, client)
+            return try await client.addMine(HexWithOfferedFiles(hex: hex, offered: offer.hex).jsonBytes, into: parent?.value)
         } as: {
             "Hex \($0.id) with \(HumanText.count($0.linkCount, "link", "links")) added\($0.parent.map { " to hex \($0)" } ?? "")."
         }

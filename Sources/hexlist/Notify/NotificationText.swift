@@ -54,7 +54,7 @@ struct NotificationText: Equatable {
 
     /// Creates the text for a single event; `nil` for a type without a notification.
     /// - Parameter event: an event of type `device.asked`, `pairing.requested`, `conflict.identity`, `invitation.guessed`,
-    ///   `list.offered`, `list.ended`, `list.deleted` or `list.stuck`.
+    ///   `list.offered`, `list.ended`, `list.resumed`, `list.deleted` or `list.stuck`.
     init?(_ event: EventJSON) {
         let name = event.peer.map { PeerDisplayName($0, event.tag).shown(.named, columns: Self.nameColumns) } ?? "Somebody"
         switch event.type {
@@ -87,6 +87,10 @@ struct NotificationText: Equatable {
             } else {
                 body = end.rejection ?? "You can still read it."
             }
+        case "list.resumed":
+            let resumption = SharingResumption(event)
+            summary = resumption.summary(name)
+            body = "\(resumption.access) To see it: `\(resumption.command)`"
         case "list.deleted":
             let deletion = LargeDeletion(event)
             summary = deletion.summary(name)
@@ -146,9 +150,9 @@ struct LargeDeletion: Equatable {
 
 extension EventJSON {
     /// Returns a number in the details of the event, where numbers are texts.
-    fileprivate func number(_ name: String) -> Int64? { text(name).flatMap { Int64($0) } }
+    func number(_ name: String) -> Int64? { text(name).flatMap { Int64($0) } }
 
-    fileprivate func text(_ name: String) -> String? {
+    func text(_ name: String) -> String? {
         data?.members?.first { PeerTextComparison.areEqual($0.name, name) }?.value.string
     }
 }

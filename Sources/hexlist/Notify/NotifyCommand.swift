@@ -11,7 +11,7 @@ struct NotifyCommand: AsyncParsableCommand {
         commandName: "notify", abstract: "Turn on desktop notifications.",
         discussion: """
             --install adds a hook for `hex.received`, `hex.held`, `device.asked`, `pairing.requested`, `conflict.identity`, \
-            `invitation.guessed`, `list.offered`, `list.ended`, `list.deleted` and `list.stuck`. hexlistd runs it for each such event, and it shows a notification with notify-send; hexes that arrive \
+            `invitation.guessed`, `list.offered`, `list.ended`, `list.resumed`, `list.deleted` and `list.stuck`. hexlistd runs it for each such event, and it shows a notification with notify-send; hexes that arrive \
             within two seconds share one. If the desktop supports it, a notification has buttons: open the link of the hex, with the host \
             it leads to; save its files into the download folder; mark it as read. A hex that waits for approval has a button to accept \
             it; such notifications appear at most once a minute.
@@ -51,15 +51,15 @@ struct NotifyCommand: AsyncParsableCommand {
             guard !last.isYounger(than: Self.requestPause), let text = NotificationText(event) else { return }
             try last.write(event.number)
             try await NotifySend.show(text)
-        case "pairing.requested", "conflict.identity", "invitation.guessed", "list.offered", "list.ended", "list.deleted",
-            "list.stuck":
+        case "pairing.requested", "conflict.identity", "invitation.guessed", "list.offered", "list.ended", "list.resumed",
+            "list.deleted", "list.stuck":
             if let text = NotificationText(event) { try await NotifySend.show(text) }
         default:
             throw HexlistError(
                 .badRequest, "There is no notification for `\(TerminalText.clean(event.type, columns: 40))`.",
                 hint:
                     "It handles hex.received, hex.held, device.asked, pairing.requested, conflict.identity, invitation.guessed, "
-                    + "list.offered, list.ended, list.deleted and list.stuck.")
+                    + "list.offered, list.ended, list.resumed, list.deleted and list.stuck.")
         }
     }
 
@@ -287,7 +287,7 @@ enum FileWriter {
 private struct HookInstallation {
     private static let events = [
         "hex.received", "hex.held", "device.asked", "pairing.requested", "conflict.identity", "invitation.guessed",
-        "list.offered", "list.ended", "list.deleted", "list.stuck",
+        "list.offered", "list.ended", "list.resumed", "list.deleted", "list.stuck",
     ]
     /// A comment line in each hook, which shows that this command wrote it.
     private static let marker = "# Made by `hexlist notify --install`."

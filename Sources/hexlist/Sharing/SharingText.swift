@@ -51,9 +51,21 @@ enum SharingText {
     /// Returns the mark of a shared hex in the list of My Hexlist; `nil` for a hex that is not shared any more.
     static func mark(_ shared: SharedHexView) -> String? {
         let members = current(shared).count
-        guard shared.owned else { return shared.access.known == ShareAccess.none ? "ended" : "from \(owner(shared))" }
-        return members == 0 ? nil : "with \(members)"
+        let new = shared.new == 0 ? "" : ", \(new(shared.new))"
+        guard shared.owned else { return (shared.access.known == ShareAccess.none ? "ended" : "from \(owner(shared))") + new }
+        return members == 0 ? nil : "with \(members)\(new)"
     }
+
+    /// Returns the number of new links: `3 new`. The daemon counts up to 1 000.
+    static func new(_ count: Int) -> String { "\(HumanText.grouped(count))\(isMaximum(count) ? " or more" : "") new" }
+
+    /// Returns the number of new links: `3 new links`.
+    static func newLinks(_ count: Int) -> String { "\(new(count)) \(count == 1 ? "link" : "links")" }
+
+    private static func isMaximum(_ new: Int) -> Bool { new >= 1_000 }
+
+    /// Returns the line of `hexlist show` for a hex inside a shared one: `inside "Reading", from ada (read)`.
+    static func line(inside shared: SharedHexView) -> String { "inside \(title(shared.title)), \(line(shared))" }
 
     /// Returns the line of `hexlist show`: `with bob (write) and carol (read)`, `from ada (read)`.
     static func line(_ shared: SharedHexView) -> String {
@@ -62,6 +74,22 @@ enum SharingText {
             return "from \(owner(shared)) (\(note))"
         }
         return "with " + names(current(shared).map { "\(name($0)) (\(accessAndState($0, of: shared)))" })
+    }
+
+    /// Returns the sentence of `hexlist mine HEX` for a hex that is shared, or inside a shared one.
+    static func note(_ sharing: HexSharingJSON, of hex: Int64, _ shared: SharedHexView) -> String {
+        let new = sharing.new == 0 || sharing.hex != nil ? "" : " It has \(newLinks(sharing.new)): `hexlist show \(hex)`."
+        let access: String
+        switch shared.access.known {
+        case .write where !shared.owned: access = " You can edit it."
+        case .read: access = " You can only read it."
+        case .some(.none): access = " It cannot be changed, because the sharing has ended."
+        case .write, nil: access = ""
+        }
+        let who = shared.owned ? "which you share with \(names(current(shared).map(name)))" : "which belongs to \(owner(shared))"
+        guard sharing.hex == nil else { return "Hex \(hex) is inside \(title(shared.title)), \(who).\(access)" }
+        return shared.owned
+            ? "You share it with \(names(current(shared).map(name))).\(new)" : "It belongs to \(owner(shared)).\(access)\(new)"
     }
 
     private static func accessAndState(_ peer: SharedHexView.Peer, of shared: SharedHexView) -> String {
@@ -351,6 +379,27 @@ enum SharingText {
         }
         return first
     }
+}
+
+/// The event that the owner of a shared hex shares it again, after the sharing had ended.
+struct SharingResumption: Equatable {
+    var hex: Int64?
+    var title: String
+    var canEdit: Bool
+
+    init(_ event: EventJSON) {
+        hex = event.number("hex")
+        title = event.text("title") ?? ""
+        canEdit = event.text("access").map { PeerTextComparison.areEqual($0, ShareAccess.write.rawValue) } ?? false
+    }
+
+    /// Returns the sentence, without a full stop: `ada shares "Reading" with you again`.
+    func summary(_ name: String) -> String { "\(name) shares \(SharingText.title(title)) with you again" }
+
+    var access: String { "You can \(canEdit ? "edit" : "read") it." }
+
+    /// The command that shows the hex, or all shared hexes.
+    var command: String { hex.map { "hexlist show \($0)" } ?? "hexlist mine share" }
 }
 
 /// The event that the owner of a shared hex ended the sharing, or made it read-only.
