@@ -110,8 +110,8 @@ public struct HexSharingJSON: JSONShape, Sendable, Equatable {
     public var access: ForwardCompatibleEnum<ShareAccess>
     /// The number of members with access, if `owned`.
     @OmittedIfEmpty public var members: Int
-    /// The machine of the owner that the user has confirmed first, if the hex is not `owned`, with its `name`, `alias` and `trust`; `nil`
-    /// if the owner's machines were forgotten.
+    /// The machine of the owner with the smallest UUID, if the hex is not `owned`, with its `name`, `alias` and `trust`; `nil` if the
+    /// owner's machines were forgotten.
     public var owner: PeerID?
     @InlinedMembers public var tag: PeerSummary?
     /// Number of links that others added, also in the hexes inside, and that the user has not seen (`POST /v1/mine/{id}/seen`); 1 000
@@ -133,9 +133,6 @@ public struct HexSharingJSON: JSONShape, Sendable, Equatable {
         self.tag = tag
         self.new = new
     }
-
-    /// The display name of the owner; `nil` if the user owns the hex, or if the owner's machines were forgotten.
-    public var label: PeerDisplayName? { owner.map { PeerDisplayName($0, tag) } }
 }
 
 /// One link of a hex. The member names are those of the wire format.

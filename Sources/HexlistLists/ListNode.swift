@@ -98,7 +98,7 @@ public struct ListNode: Identifiable, Equatable, Sendable {
         for name in Self.privateRegisters where registers[name] == nil { registers[name] = other.registers[name] }
     }
 
-    /// Whether all values are older than the newest one of another node, and neither is purged.
+    /// Whether the version of the node is smaller than that of another one; `false` if one of them has no version.
     public func isOlder(than other: ListNode) -> Bool {
         guard let version, let newest = other.version else { return false }
         return version < newest

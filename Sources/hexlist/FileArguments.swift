@@ -25,14 +25,14 @@ enum FileArgument {
     }
 
     /// Refuses an argument that is the bare name of an existing file.
-    /// - Throws: `HexlistError` with the hint to write a path.
-    static func refuseBareName(_ text: String) throws(HexlistError) {
+    /// - Parameter verb: of the hint to write a path.
+    static func refuseBareName(_ text: String, verb: String = "send") throws(HexlistError) {
         guard !text.isEmpty, text != "-", LinkTextKind(text) != .link, text.utf8.count < 4_096 else { return }
         var status = stat()
         guard lstat(text, &status) == 0 else { return }
         let shown = TerminalText.clean(text, columns: 60)
         throw HexlistError(
-            .badRequest, "`\(shown)` is a file, not a link.", hint: "To send the file: \(ShellText.quoted("./" + shown))")
+            .badRequest, "`\(shown)` is a file, not a link.", hint: "To \(verb) the file: \(ShellText.quoted("./" + shown))")
     }
 
     /// Returns the absolute path of a file, with symlinks resolved.

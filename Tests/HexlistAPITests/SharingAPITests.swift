@@ -170,7 +170,7 @@ struct SharingAPITests {
             let copy = try await Self.wait(bob) { lists in lists.shared.first.flatMap { $0.links == 2 ? $0.hex : nil } }
             let before = try await bob.client.hex(copy)
             let sharing = try #require(before.shared)
-            #expect(sharing.owner == ada.node.id && sharing.label?.name == "ada" && sharing.new == 0 && sharing.hex == nil)
+            #expect(sharing.owner == ada.node.id && sharing.tag?.name == "ada" && sharing.new == 0 && sharing.hex == nil)
             #expect(before.links?.map(\.new) == [nil] && sharing.sequence != nil)
             #expect(try await ada.client.hex(hex).shared?.owner == nil)
 

@@ -41,7 +41,7 @@ import Testing
             if !FileManager.default.fileExists(atPath: path.path) { try data(name, count).write(to: path) }
             return path.path
         }
-        let offer = try await one.transfers.offers.offer(paths, to: [two.id], protecting: []) { _ in }
+        let offer = try await one.transfers.offers.offer(paths, for: .peers([two.id]), protecting: []) { _ in }
         var decoder = WrapperDecoder()
         let content = try decoder.decodeHex(Array(offer.hex.text.utf8), acceptsLocalNames: false).get().content
         return try await two.node.store.addMine(content, at: 1)
@@ -286,7 +286,7 @@ import Testing
             try data(name).write(to: path)
             return path.path
         }
-        let offer = try await one.transfers.offers.offer(paths, to: [two.id], protecting: []) { _ in }
+        let offer = try await one.transfers.offers.offer(paths, for: .peers([two.id]), protecting: []) { _ in }
         var decoder = WrapperDecoder()
         let content = try decoder.decodeHex(Array(offer.hex.text.utf8), acceptsLocalNames: false).get().content
         return try await one.node.outbox.send(SendRequest(content: .hex(content), peers: [two.id], key: nil), until: .now + .seconds(60))[0]
@@ -458,7 +458,7 @@ import Testing
             for name in ["b", "b"] {
                 let path = one.folder.appending(path: name)
                 if !FileManager.default.fileExists(atPath: path.path) { try data(name).write(to: path) }
-                let made = try await one.transfers.offers.offer([path.path], to: [two.id], protecting: []) { _ in }
+                let made = try await one.transfers.offers.offer([path.path], for: .peers([two.id]), protecting: []) { _ in }
                 var decoder = WrapperDecoder()
                 let content = try decoder.decodeHex(Array(made.hex.text.utf8), acceptsLocalNames: false).get().content
                 rows.append(
@@ -513,7 +513,7 @@ import Testing
             await two.node.stop()
             try await one.until { try await $0.peers.all().allSatisfy { $0.state != .verified } }
             let path = try write("a", in: one.folder)
-            let made = try await one.transfers.offers.offer([path], to: [two.id], copying: .always, protecting: []) { _ in }
+            let made = try await one.transfers.offers.offer([path], for: .peers([two.id]), copying: .always, protecting: []) { _ in }
             let request = SendRequest(content: .hex(try content(made)), peers: [two.id], key: nil)
             let row = try await one.node.outbox.send(request, until: .now)[0].outboxID
             let offers = { try await one.node.outbox.row(row).offers?.map(\.name) }
@@ -541,7 +541,7 @@ import Testing
             let to = two.folder.appending(path: "to")
             try FileManager.default.createDirectory(at: to, withIntermediateDirectories: true)
             let path = try write("a", in: one.folder)
-            let made = try await one.transfers.offers.offer([path], to: [two.id], copying: .always, protecting: []) { _ in }
+            let made = try await one.transfers.offers.offer([path], for: .peers([two.id]), copying: .always, protecting: []) { _ in }
             try Data("other".utf8).write(to: URL(filePath: path))
             try FileManager.default.removeItem(atPath: path)
             let copies = one.folder.appending(path: "offers")
@@ -568,7 +568,7 @@ import Testing
             await one.node.reconfigure(tight)
             let again = try write("b", in: one.folder)
             let error = await #expect(throws: HexlistError.self) {
-                try await one.transfers.offers.offer([again], to: [two.id], copying: .always, protecting: []) { _ in }
+                try await one.transfers.offers.offer([again], for: .peers([two.id]), copying: .always, protecting: []) { _ in }
             }
             #expect(try error?.code == .storageFull && names().isEmpty)
         }
@@ -581,7 +581,7 @@ import Testing
             configuration.files.copyBelow = pieces * Self.piece
             await one.node.reconfigure(configuration)
             let paths = try ["a", "b"].map { try write($0, in: one.folder) }
-            let offer = { try await one.transfers.offers.offer(paths, to: [two.id], copying: .ifSmall, protecting: []) { _ in } }
+            let offer = { try await one.transfers.offers.offer(paths, for: .peers([two.id]), copying: .ifSmall, protecting: []) { _ in } }
             let copies = { (try? FileManager.default.contentsOfDirectory(atPath: one.folder.appending(path: "offers").path)) ?? [] }
             #expect(try await offer().copied == copied)
             #expect(copies().count == copied)

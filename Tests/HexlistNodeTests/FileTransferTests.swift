@@ -42,7 +42,7 @@ import Testing
     /// Offers paths and sends the hex.
     /// - Returns: the hex's id at the receiver.
     private func send(_ paths: [URL], from one: TestNode, to two: TestNode) async throws -> Int64 {
-        let offer = try await one.transfers.offers.offer(paths.map { $0.path }, to: [two.id], protecting: []) { _ in }
+        let offer = try await one.transfers.offers.offer(paths.map { $0.path }, for: .peers([two.id]), protecting: []) { _ in }
         return try await send(offer, from: one, to: two)
     }
 
@@ -125,7 +125,7 @@ import Testing
         try await withFriends { one, two, from, to in
             for name in ["a", "b"] { try bytes(100, seed: 1).write(to: from.appending(path: name)) }
             let paths = ["a", "b"].map { from.appending(path: $0).path }
-            let offer = try await one.transfers.offers.offer(paths, to: [two.id], protecting: []) { _ in }
+            let offer = try await one.transfers.offers.offer(paths, for: .peers([two.id]), protecting: []) { _ in }
             let request = SendRequest(content: .hex(try content(offer.hex.text)), peers: [two.id], key: nil)
             let outcome = try await one.node.outbox.send(request, until: .now + .seconds(60))[0]
             #expect(outcome.state == .stored)
@@ -151,7 +151,7 @@ import Testing
             }
             try FileManager.default.createDirectory(at: from.appending(path: "g/h"), withIntermediateDirectories: true)
             try FileManager.default.createSymbolicLink(atPath: from.path + "/link", withDestinationPath: "/etc/passwd")
-            let offer = try await one.transfers.offers.offer([from.path], to: [two.id], protecting: []) { _ in }
+            let offer = try await one.transfers.offers.offer([from.path], for: .peers([two.id]), protecting: []) { _ in }
             #expect(offer.files == 4 && offer.leftOut == 2)
             let hex = try await send(offer, from: one, to: two)
             let rows = try await fetch(hex, into: to, at: two)
@@ -271,7 +271,7 @@ import Testing
         try await withFriends { one, two, from, to in
             let file = from.appending(path: "talk.pdf")
             try bytes(100_000, seed: 5).write(to: file)
-            let offer = try await one.transfers.offers.offer([file.path], to: [two.id], protecting: []) { _ in }
+            let offer = try await one.transfers.offers.offer([file.path], for: .peers([two.id]), protecting: []) { _ in }
             let hex = try await send(offer, from: one, to: two)
             let request = SendRequest(content: .hex(try content(offer.hex.text)), peers: [two.id], key: nil)
             let row = try await one.node.outbox.send(request, until: .now + .seconds(60))[0].outboxID
@@ -336,7 +336,7 @@ import Testing
         try await withFriends { one, two, from, to in
             let file = from.appending(path: "a.txt")
             try Data("what was announced".utf8).write(to: file)
-            let offer = try await one.transfers.offers.offer([file.path], to: [two.id], protecting: []) { _ in }
+            let offer = try await one.transfers.offers.offer([file.path], for: .peers([two.id]), protecting: []) { _ in }
             var json = offer.hex.text
             let digest = try #require(json.range(of: #""sha256":""#)).upperBound
             json.replaceSubrange(digest..<json.index(digest, offsetBy: 8), with: "00000000")
@@ -520,7 +520,7 @@ import Testing
             let own = one.folder.path
             for path in [own + "/nothing", own + "/hexlist.sqlite", own, "/dev/null"] {
                 await #expect(throws: HexlistError.self, "\(path)") {
-                    try await one.transfers.offers.offer([path], to: [two.id], protecting: [own]) { _ in }
+                    try await one.transfers.offers.offer([path], for: .peers([two.id]), protecting: [own]) { _ in }
                 }
             }
             _ = from

@@ -128,7 +128,7 @@ struct LocalSendCourierTests {
             let bytes = Data(random.bytes(8_000_000))
             try bytes.write(to: source.appending(path: "a.jpg"))
             try Data().write(to: source.appending(path: "May/empty.txt"))
-            let offer = try await test.transfers.offers.offer([source.path], to: [phone.peer], protecting: []) { _ in }
+            let offer = try await test.transfers.offers.offer([source.path], for: .peers([phone.peer]), protecting: []) { _ in }
             var decoder = WrapperDecoder()
             let content = try decoder.decodeHex(Array(offer.hex.text.utf8), acceptsLocalNames: false).get().content
             try await row(send(content, from: test, to: phone.peer), of: test, phone, until: isDelivered)

@@ -108,64 +108,6 @@ private typealias Person = SharingPerson
         }
     }
 
-    // MARK: - Copies of changes that were not accepted
-
-    /// The owner's machine ada gets link c of bob, but bob does not get the acknowledgement. Then her desktop, which does not have the link
-    /// yet, takes the right to edit from bob.
-    private func revokedElsewhere() async throws -> (ada: Person, desktop: Person, bob: Person) {
-        let (ada, bob, hex) = try await shared()
-        let desktop = try Person(4)
-        try await pair(ada, desktop)
-        try await exchange((ada, desktop), at: 3)
-        try desktop.trust(bob)
-        try bob.trust(desktop)
-        try await join(bob, desktop)
-        try await exchange((ada, bob), (desktop, bob), at: 3)
-        try await add("c", by: bob, at: 4)
-        _ = try await ada.page(of: list(bob), from: bob, at: start + 5)
-        try await add("d", by: bob, at: 6)
-        _ = try await desktop.store.shareMine(try desktop.hex("Reading"), with: [bob.peer.id: .read], at: start + 7)
-        try await bob.request(from: desktop, at: start + 8)
-        #expect(try rejected(bob) == ["Reading (not accepted) https://c.example/ https://d.example/"])
-        _ = hex
-        return (ada, desktop, bob)
-    }
-
-    @Test("changes that another machine of the owner had received are taken out of the copy") func acceptedElsewhere() async throws {
-        let (ada, desktop, bob) = try await revokedElsewhere()
-        try await exchange((ada, desktop), at: 9)
-        try await bob.request(from: desktop, at: start + 10)
-        #expect(try rejected(bob) == ["Reading (not accepted) https://d.example/"])
-        #expect(try bob.hexes.last == ada.hexes.last && bob.hexes.last?.contains("https://c.example/") == true)
-        #expect(try bob.test.read { try $0.trashPage(limit: 10, before: nil).items }.isEmpty)
-        #expect(try bob.isConsistent())
-    }
-
-    @Test("a copy of which the owner has everything is removed") func wholeCopy() async throws {
-        let (ada, desktop, bob) = try await revokedElsewhere()
-        let other = try #require(
-            try bob.test.read { try $0.first("SELECT uuid FROM node WHERE list = 1 AND url LIKE '%d.example%'") { $0.nodeID(0) } ?? nil })
-        try bob.test.write { writer in
-            try writer.changeMine(at: start + 9) { mine in
-                try mine.nodes.delete(other)
-                _ = mine.nodes.takeChanges()
-            }
-        }
-        try await exchange((ada, desktop), at: 9)
-        try await bob.request(from: desktop, at: start + 10)
-        #expect(try rejected(bob).isEmpty)
-        #expect(try bob.isConsistent())
-    }
-
-    @Test("a copy that its user changed stays") func changedCopy() async throws {
-        let (ada, desktop, bob) = try await revokedElsewhere()
-        let copy = try bob.hex("Reading (not accepted)")
-        try await bob.store.editMine(copy, MineEdit(links: [.init(from: 0, linkDescription: "mine"), .init(from: 1)]), at: start + 9)
-        try await exchange((ada, desktop), at: 9)
-        try await bob.request(from: desktop, at: start + 10)
-        #expect(try rejected(bob) == ["Reading (not accepted) https://c.example/ https://d.example/"])
-    }
-
     // MARK: - Rows that the owner lost
 
     /// Removes a link from the store as if a backup without it had been restored.

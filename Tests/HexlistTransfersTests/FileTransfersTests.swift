@@ -23,7 +23,7 @@ import Testing
     func offered() async throws {
         try await withSides { one, two in
             try one.folder.write("text", to: "a.txt")
-            let offer = try await one.transfers.offers.offer(["\(one.folder.path)/a.txt"], to: [two.id], protecting: []) { _ in }
+            let offer = try await one.transfers.offers.offer(["\(one.folder.path)/a.txt"], for: .peers([two.id]), protecting: []) { _ in }
             var decoder = WrapperDecoder()
             let content = try decoder.decodeHex(Array(offer.hex.text.utf8), acceptsLocalNames: false).get().content
             let hex = try await two.store.addMine(content, at: 1)

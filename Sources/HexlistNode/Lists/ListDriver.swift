@@ -265,14 +265,16 @@ final class ListDriver {
                     "offer": "\(offer.number)", "title": offer.title, "access": offer.access.rawValue, "links": "\(offer.links)",
                 ]
                 node.events.record(.listOffered, peer: peer, data: data, from: .lists(of: peer), node)
-            case .ended(let shared): record(shared, ["access": "none"], of: peer, node)
+            case .ended(let shared): record(shared, ["access": "none"], as: .listEnded, of: peer, node)
             case .resumed(let shared): record(shared, ["access": shared.access.rawValue], as: .listResumed, of: peer, node)
-            case .becameReadOnly(let shared): record(shared, ["access": "read"], of: peer, node)
+            case .becameReadOnly(let shared): record(shared, ["access": "read"], as: .listEnded, of: peer, node)
             case .rejected(let shared, let rows, let copy):
                 var data = ["access": "read", "rejected": "\(rows)"]
                 data["copy"] = copy.map(String.init)
                 // The rows may have come from an own machine.
-                record(shared, data, of: shared.peers.contains { $0.peer == peer } ? peer : shared.peers.first?.peer ?? peer, node)
+                record(
+                    shared, data, as: .listEnded, of: shared.peers.contains { $0.peer == peer } ? peer : shared.peers.first?.peer ?? peer,
+                    node)
             case .member: break
             }
         }
@@ -280,7 +282,7 @@ final class ListDriver {
     }
 
     private func record(
-        _ shared: SharedHex, _ data: [String: String], as type: EventType = .listEnded, of peer: PeerID, _ node: isolated Node
+        _ shared: SharedHex, _ data: [String: String], as type: EventType, of peer: PeerID, _ node: isolated Node
     ) {
         var data = data
         data["title"] = shared.subject

@@ -39,7 +39,7 @@ export function shareText(one) {
 
 function memberText({ access, state, behind, indirect, message }) {
   if (access === 'none') return 'had access before';
-  const parts = [access === 'write' ? 'can edit' : 'can read', state === 'offered' ? 'has not joined yet' : state === 'left' ? 'has left' : indirect ? 'via another machine' : behind ? `${count(behind, 'change')} to send` : '', clean(message)];
+  const parts = [access === 'write' ? 'can edit' : 'can read', indirect ? 'via another machine' : state === 'offered' ? 'has not joined yet' : state === 'left' ? 'has left' : behind ? `${count(behind, 'change')} to send` : '', clean(message)];
   return parts.filter(Boolean).join(', ');
 }
 

@@ -1,5 +1,4 @@
 internal import GRDB
-internal import HexlistLists
 internal import HexlistModel
 
 /// All operations that change the store, in addition to the queries of `StoreReader`. Changes are durable once the completion of their
@@ -31,8 +30,6 @@ final class StoreWriter: StoreReader {
     var openMine: [Int64: MyHexlistTransaction]?
     /// Changes of shared lists that are to be added to My Hexlist (`addRejected`).
     var rejected: [RejectedChanges] = []
-    /// Copies of rejected changes that were accepted after all, each before those of the hexes around it (`addRejected`).
-    var accepted: [ListNode.ID] = []
     /// Whether a change of My Hexlist is being made (`changeMine`).
     var isChangingMine = false
 
@@ -129,7 +126,7 @@ final class StoreWriter: StoreReader {
             if let fault { throw fault }
         } catch {
             fault = nil
-            (rejected, accepted) = ([], [])
+            rejected = []
             peerDeltas.removeAll(keepingCapacity: true)
             counters = before
             changes = changesBefore

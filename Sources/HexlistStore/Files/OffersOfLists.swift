@@ -19,7 +19,7 @@ enum OffersOfLists {
         CREATE TABLE offerList (
             offer BLOB NOT NULL REFERENCES offer (id) ON DELETE CASCADE,
             list INTEGER NOT NULL,
-            link BLOB NOT NULL,                                 -- in My Hexlist: node.uuid of the link; empty until it is added
+            link BLOB NOT NULL,                                 -- in My Hexlist: node.uuid of the link; empty until it is added, and in shared lists
             checkAt INTEGER NOT NULL,                           -- the row is deleted then if no link leads to the offer any more
             PRIMARY KEY (offer, list, link)
         ) STRICT, WITHOUT ROWID;
@@ -111,7 +111,7 @@ extension StoreWriter {
 
     /// - Parameter link: the column `link`.
     private func offerToList(_ offer: [UInt8], _ list: Int64, link: [UInt8] = [], checkAt: Int64) throws {
-        // The longer life of the offer is not for the peers to which it was made.
+        // For the peers to which the offer was made, it ends when it would have ended.
         try run("UPDATE offerPeer SET ends = (SELECT ends FROM offer WHERE id = ?1) WHERE offer = ?1 AND ends IS NULL", offer)
         try run("UPDATE offer SET ends = max(ends, ?) WHERE id = ?", checkAt &+ OffersOfLists.slack, offer)
         try run(
@@ -123,7 +123,7 @@ extension StoreWriter {
 
     /// Offers the files that the user has added inside a hex of My Hexlist to a shared list as well, because the list is a copy of the hex.
     /// Call before the links are purged.
-    func offerFiles(inside hex: ListNode.ID, toCopy list: Int64) throws {
+    func offerFiles(inside hex: ListNode.ID, alsoTo list: Int64) throws {
         let links = try all("SELECT offer, link FROM offerList WHERE list = \(ListRecord.mine)") {
             (offer: $0.bytes(0), link: $0.nodeID(1))
         }
@@ -148,7 +148,7 @@ extension StoreWriter {
 
     /// Offers the files of a shared list to the list that replaces it as well.
     /// - Parameters: rows of `list`.
-    func offerFiles(of list: Int64, toCopy copy: Int64) throws {
+    func offerFiles(of list: Int64, alsoTo copy: Int64) throws {
         for offer in try all("SELECT offer FROM offerList WHERE list = ?", list, read: { $0.bytes(0) }) {
             try offerToList(offer, copy, checkAt: lived &+ OffersOfLists.checkTime)
         }
@@ -157,9 +157,9 @@ extension StoreWriter {
     /// Offers the files of this machine to a list of the user that another own machine has made of a hex, or to replace a list.
     func offerFiles(toListOf entry: SharedListEntry, _ list: ListRecord) throws {
         guard entry.isOwned else { return }
-        if let hex = entry.copied?.hex { try offerFiles(inside: hex, toCopy: list.row) }
+        if let hex = entry.copied?.hex { try offerFiles(inside: hex, alsoTo: list.row) }
         if let former = try entry.renewed.flatMap({ try ListRecord($0.list, on: self) }), try isOwned(former.row) {
-            try offerFiles(of: former.row, toCopy: list.row)
+            try offerFiles(of: former.row, alsoTo: list.row)
         }
     }
 

@@ -71,7 +71,7 @@ extension HexlistError {
     }
 
     public static func noHex(_ id: Int64) -> HexlistError {
-        HexlistError(.notFound, "There is no hex \(id).", hint: "`hexlist inbox` and `hexlist inbox --held` list hexes.")
+        HexlistError(.notFound, "There is no hex \(id).", hint: "`hexlist inbox`, `hexlist inbox --held` and `hexlist mine` list hexes.")
     }
 }
 

@@ -2,7 +2,8 @@ internal import GRDB
 public import HexlistLists
 public import HexlistModel
 
-/// The nodes of a hex of My Hexlist and of its links, which changes name, and by which a change is refused if the links are others now.
+/// The ids of the nodes of a hex of My Hexlist and of its links. Requests name links by them. The version differs after links were added,
+/// removed or moved.
 public struct MineLinks: Sendable, Equatable {
     public var hex: ListNode.ID
     /// In order, at most 5 000.

@@ -251,7 +251,6 @@ extension MyHexlistTransaction {
         if try writer.isWritable(list.row) { try breakCycles(ofDeletionsOf: page.nodes.map(\.id)) }
         for change in nodes.changes where change.parts.contains(.restoring) { try countRestoredInside(change.after.id) }
         try deriveTree()
-        if isJoined { try noteAccepted(page.nodes.map(\.id)) }
         return ListPageResult(change: draft.isEmpty ? nil : try ListRecord(on: writer).changes + 1, hexes: draft.hexes, links: draft.links)
     }
 

@@ -113,7 +113,7 @@ extension StoreReader {
                 }
                 if !isDeclined { count += 1 }
                 if !(isKnown ?? false), isDeclined || count <= ListLimits.offersPerPeer { return true }
-            case nil: if try hasRefused(entry.list, of: peer, beforeEndOf: entry) { return true }
+            case nil: if try hasDeclinedOrLeft(before: entry, of: peer) { return true }
             }
         }
         return !open.isEmpty
@@ -127,7 +127,7 @@ extension StoreReader {
 
     /// Whether an entry says that the owner has ended the sharing of a list after the user declined it, or left it. The next offer is a new
     /// one then.
-    fileprivate func hasRefused(_ list: ListNode.ID, of peer: PeerID, beforeEndOf entry: ListOverview.Entry) throws -> Bool {
+    fileprivate func hasDeclinedOrLeft(before entry: ListOverview.Entry, of peer: PeerID) throws -> Bool {
         guard entry.role == .shared, entry.access == .ended else { return false }
         return try first(
             """
@@ -135,7 +135,7 @@ extension StoreReader {
             UNION ALL SELECT 1 FROM list JOIN listPeer ON listPeer.list = list.id AND listPeer.peer = ?1 AND listPeer.isOwner
                 WHERE list.uuid = ?2 AND NOT list.isOwned AND list.entry IS NULL AND list.access <> 'none' AND list.accessAt < ?3
             LIMIT 1
-            """, peer.uuid, list.uuid, entry.accessAt
+            """, peer.uuid, entry.list.uuid, entry.accessAt
         ) { _ in true } ?? false
     }
 
@@ -180,7 +180,7 @@ extension StoreWriter {
                 if let shared = try sharedHex(inList: record.row) { changes.append(.member(shared, new)) }
             case .owner, .member: break
             case nil:
-                if try hasRefused(entry.list, of: peer, beforeEndOf: entry) { try forgetRefusal(of: entry, from: peer) }
+                if try hasDeclinedOrLeft(before: entry, of: peer) { try forgetRefusal(of: entry, from: peer) }
                 guard try isOffer(entry) else { break }
                 if try !isDeclined(entry.list, from: peer) {
                     guard open < ListLimits.offersPerPeer else { break }
@@ -242,7 +242,7 @@ extension StoreWriter {
     /// - Parameters:
     ///   - time: the hybrid time at which the owner set it.
     ///   - now: milliseconds since 1970.
-    /// - Returns: the change to report; `nil` if the user could read the list before and can do as much as before.
+    /// - Returns: the change to report; `nil` if the sharing had not ended and the user can do at least as much as before.
     private func grant(
         _ access: ListOverview.Access, at time: Int64, insteadOf before: ListOverview.Access, in record: ListRecord, now: Int64
     ) throws -> SharingChange? {

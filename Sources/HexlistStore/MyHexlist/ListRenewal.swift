@@ -92,7 +92,7 @@ extension StoreWriter {
             let registers = try registersOfEntry(replacing: entry, of: old)
             let removed = try deletedCount(of: old)
             let new = try addSharedList(copying: old.id, from: old, at: now)
-            try offerFiles(of: old.row, toCopy: new.row)
+            try offerFiles(of: old.row, alsoTo: new.row)
             try limitTexts(of: new, to: old)
             try changeMine(at: now) { mine in
                 // It has a smaller number than the deletions, so other machines receive it in the same page or an earlier one.

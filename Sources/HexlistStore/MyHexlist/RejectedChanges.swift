@@ -25,25 +25,6 @@ struct RejectedChanges {
     fileprivate init(root: ListNode.ID) { self.root = root }
 }
 
-extension ListNode {
-    /// Whether a copy that `MyHexlistTransaction.add` made is unchanged: all its values still have one version.
-    fileprivate var isUnchangedCopy: Bool {
-        let registers = registers.filter { !Self.privateRegisters.contains($0.key) }.map(\.value.version)
-        return deletion == nil && Set(registers + [place?.version, title?.version].compactMap(\.self)).count == 1
-    }
-
-    /// Whether a copy has the values of another one.
-    /// - Parameter isRoot: whether to leave out the place, which is the user's.
-    fileprivate func hasValues(of other: ListNode, isRoot: Bool) -> Bool {
-        func values(_ node: ListNode) -> [UTF8Text: UTF8Text] {
-            node.registers.filter { !Self.privateRegisters.contains($0.key) && !$0.value.value.isEmpty }.mapValues(\.value)
-        }
-        return url == other.url && service == other.service && values(self) == values(other)
-            && title?.value ?? .empty == other.title?.value ?? .empty
-            && (isRoot || place?.parent == other.place?.parent && place?.key == other.place?.key)
-    }
-}
-
 extension ListNode.ID {
     /// The id of the copy of a node. All machines of the user use the same one, so their copies are parts of one hex.
     fileprivate init(ofCopyOf node: ListNode.ID, in list: ListNode.ID, epoch: UTF8Text) {
@@ -65,7 +46,7 @@ extension StoreReader {
         try first("SELECT 1 FROM node INDEXED BY nodeUnconfirmed WHERE list = ? AND isUnconfirmed = 1 LIMIT 1", list) { _ in true } ?? false
     }
 
-    func epoch(of list: Int64) throws -> UTF8Text {
+    fileprivate func epoch(of list: Int64) throws -> UTF8Text {
         UTF8Text(try first("SELECT epoch FROM list WHERE id = ?", list) { $0.text(0) } ?? "")
     }
 
@@ -130,6 +111,10 @@ extension StoreWriter {
             list.nodes.storage.source = SQLListStorage.severalReplicas
             list.nodes.deriveAgain(links)
         }
+        // The rows of all hexes inside those were deleted with them.
+        var storageAfter = try SQLListStorage(ListRecord(on: self, row: record.row), on: self, at: now)
+        storageAfter.source = SQLListStorage.severalReplicas
+        try project(ListTreeChanges(allOf: try storageAfter.hexes().map(\.node.id) + [record.id]), storageAfter)
     }
 
     /// Returns the change for the user after the last unconfirmed row of a list was confirmed or removed; `nil` if no change was rejected.
@@ -141,14 +126,11 @@ extension StoreWriter {
         return .rejected(shared, rows: rows, copy: try hex(ofNode: copy, in: ListRecord.mine))
     }
 
-    /// Adds copies of rejected changes to My Hexlist, and removes those that were accepted after all. Call after a change of My Hexlist is
-    /// finished.
+    /// Adds copies of rejected changes to My Hexlist. Call after a change of My Hexlist is finished.
     func addRejected(at now: Int64) throws {
-        let (rejected, accepted) = (rejected, accepted)
-        (self.rejected, self.accepted) = ([], [])
+        let rejected = rejected
+        self.rejected = []
         for changes in rejected { try changeMine(at: now) { try $0.add(changes) } }
-        guard !accepted.isEmpty else { return }
-        for node in try changeMine(at: now, { try $0.removeCopies(accepted) }) { try takeFromTrash(node) }
     }
 
     /// Gives a list of another person a new epoch, and requests all its rows again, so that all machines of the user drop the rows that
@@ -215,63 +197,21 @@ extension MyHexlistTransaction {
     }
 }
 
-extension MyHexlistTransaction {
-    /// Notes the copies of rejected changes that have the values of received nodes, and those of the hexes around them: another machine
-    /// of the owner had received the changes, but the one that made the list read-only had not.
-    mutating func noteAccepted(_ received: [ListNode.ID]) throws {
-        let epoch = try writer.epoch(of: list.row)
-        let mine = try SQLListStorage(ListRecord(on: writer), on: writer)
-        func shownCopy(of node: ListNode.ID) throws -> ListRow? {
-            let row = try mine.row(ListNode.ID(ofCopyOf: node, in: list.id, epoch: epoch))
-            return row.flatMap { $0.state == .present ? $0 : nil }
-        }
-        guard try shownCopy(of: list.id) != nil else { return }
-        for id in received where id.kind == .hex || id.kind == .link {
-            var next: ListNode.ID? = id
-            while let node = next, let row = try nodes.storage.row(node), row.state == .present, let copy = try shownCopy(of: node)?.node {
-                let accepted = try RejectedChanges.copy(of: row, in: nodes.storage, epoch: epoch)
-                guard copy.isUnchangedCopy, copy.hasValues(of: accepted, isRoot: node == list.id) else { break }
-                writer.accepted.append(copy.id)
-                next = node == list.id ? nil : row.container ?? list.id
-            }
-        }
-    }
-
-    /// Deletes copies of rejected changes. Hexes that have other contents stay.
-    /// - Parameter copies: each before those of the hexes around it.
-    /// - Returns: the deleted nodes.
-    fileprivate mutating func removeCopies(_ copies: [ListNode.ID]) throws -> [ListNode.ID] {
-        var removed: [ListNode.ID] = []
-        for id in copies where id.kind == .link { removed += try nodes.delete(id) }
-        try deriveTree()
-        for id in copies where try id.kind == .hex && nodes.storage.contents(of: id).isEmpty {
-            removed += try nodes.delete(id)
-            try deriveTree()  // so that the hex around it is empty
-        }
-        _ = nodes.takeChanges()  // not in the log
-        return removed
-    }
-}
-
 extension RejectedChanges {
-    /// Returns the copy of a node, with the versions of the node.
-    fileprivate static func copy(of row: ListRow, in storage: SQLListStorage, epoch: UTF8Text) throws -> ListNode {
-        func id(_ node: ListNode.ID) -> ListNode.ID { ListNode.ID(ofCopyOf: node, in: storage.list, epoch: epoch) }
-        let node = row.node
-        var copy = ListNode(id: id(node.id))
-        (copy.url, copy.service, copy.title, copy.registers) = (node.url, node.service, node.title, node.registers)
-        copy.place = node.place.map { ListNode.Place(version: $0.version, parent: id(row.container ?? storage.list), key: $0.key) }
-        if node.id == storage.list { copy.title?.value = UTF8Text("\(try storage.subject()) (not accepted)") }
-        return copy
-    }
-
     /// Adds a copy of a node after those of the hexes around it.
     fileprivate mutating func add(_ row: ListRow, isChanged: Bool, in storage: SQLListStorage, epoch: UTF8Text) throws {
+        func id(_ node: ListNode.ID) -> ListNode.ID { ListNode.ID(ofCopyOf: node, in: storage.list, epoch: epoch) }
         let (node, parent) = (row.node, row.container ?? storage.list)
         if node.id != storage.list, !ids.contains(parent), let around = try storage.row(parent) {
             try add(around, isChanged: false, in: storage, epoch: epoch)
         }
         ids.insert(node.id)
-        copies.append(Copy(node: try Self.copy(of: row, in: storage, epoch: epoch), isChanged: isChanged))
+        var copy = ListNode(id: id(node.id))
+        (copy.url, copy.service, copy.title, copy.registers) = (node.url, node.service, node.title, node.registers)
+        copy.place = node.place.map { ListNode.Place(version: $0.version, parent: id(parent), key: $0.key) }
+        if node.id == storage.list {
+            copy.title?.value = UTF8Text("\(try storage.subject()) (not accepted)")
+        }
+        copies.append(Copy(node: copy, isChanged: isChanged))
     }
 }

@@ -267,7 +267,7 @@ struct SQLListStorage: ListStorage {
         // A link that was deleted before it arrived here. It is only in the trash of machines that have shown it, but its values have to be
         // removed here, too. (A hex keeps its values.)
         let isUnshown = node.id.kind == .link && node.isMarkedDeleted && !node.isPurged && row.state == .deleted
-        let isShared = listRow != ListRecord.mine  // also says that the table is not that of a collection
+        let isShared = listRow != ListRecord.mine  // `joinNode`, which lacks these columns, has only rows of My Hexlist
         let titleVersion = node.title?.version == place?.version ? nil : node.title?.version
         let registers = NodeRegisters.encode(
             node.registers.lazy.map { [self] in (name: $0, clock: $1.version.clock, replica: replicaRow($1.version), value: $1.value) })

@@ -80,7 +80,7 @@ public struct HexSharing: Sendable, Equatable {
     public var access: ListOverview.Access
     /// The number of members with access, if the user owns the list.
     public var members: Int
-    /// Of another person's list: the first of the owner's machines that the user has confirmed; `nil` if they were forgotten.
+    /// Of another person's list: the owner's machine with the smallest UUID; `nil` if the owner's machines were forgotten.
     public var owner: PeerID?
     /// The number of links that others added and that the user has not seen, counted up to `maximumNew`.
     public var new: Int
@@ -257,7 +257,7 @@ extension StoreWriter {
         try checkSharedListCount()
         try moveMine(hex, into: nil, beside: nil, at: now)
         let record = try addSharedList(copying: node.id, from: ListRecord(on: self), at: now)
-        try offerFiles(inside: node.id, toCopy: record.row)
+        try offerFiles(inside: node.id, alsoTo: record.row)
         try changeMine(at: now) { mine in
             // The entry has a smaller number than the deletions, so other machines receive it in the same page or an earlier one.
             let entry = try mine.addEntry(

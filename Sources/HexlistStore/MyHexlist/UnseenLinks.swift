@@ -43,8 +43,8 @@ private enum UnseenLinks {
     static let indexed = "node.kind = 2 AND node.state <> 1 AND node.list > 1"
 
     /// Tables `author (list, replica)`, with the replicas that added the shown links of the lists in the JSON array `?1`, and `unseen
-    /// (list, replica, clock)`, with those of others and the hybrid time after which their links are new. Reads one row of the index for
-    /// each replica.
+    /// (list, replica, clock)`, with those of others and the hybrid time after which their links are new. Finds each replica with one
+    /// search of the index (a loose index scan).
     static let tables = """
         WITH RECURSIVE author (list, replica) AS (
             SELECT value, (SELECT addedBy FROM node INDEXED BY nodeAdded WHERE node.list = value AND addedBy > 0 AND \(indexed)
@@ -147,7 +147,7 @@ extension StoreWriter {
             ) { (number: ReplicaNumber(UInt64(bitPattern: $0.int64(0))), clock: $0.optionalInt64(1)) }
             for (number, clock) in newest {
                 guard let clock else { continue }
-                seen.clocks[number] = max(seen.clocks[number] ?? 0, clock)
+                seen.clocks[number] = max(seen.clocks[number] ?? seen.base, clock)
             }
             guard seen.value != columns?.seen else { return 0 }
             let before = try newLinkCounts(of: [node.list])[node.list] ?? 0

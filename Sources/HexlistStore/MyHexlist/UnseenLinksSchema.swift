@@ -12,8 +12,8 @@ enum UnseenLinksSchema {
         CREATE TABLE listSeen (
             list INTEGER NOT NULL, number INTEGER NOT NULL, clock INTEGER NOT NULL, PRIMARY KEY (list, number)
         ) STRICT, WITHOUT ROWID;
-        -- Of a node of a shared list that was not added by an import or edit here: the version with which it was added, as far as this machine
-        -- knows. A link that was moved before it arrived has a newer place, but still the title with which it was added.
+        -- The version with which a node of a shared list was added, as far as this machine knows; NULL for links that `NodeInserter` added here,
+        -- which are never new. A link that was moved before it arrived has a newer place, but still the title with which it was added.
         ALTER TABLE node ADD COLUMN addedClock INTEGER;
         ALTER TABLE node ADD COLUMN addedBy INTEGER;
         UPDATE node SET (addedClock, addedBy) = (iif(titleClock < placeClock, titleClock, placeClock),

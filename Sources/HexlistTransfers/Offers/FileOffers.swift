@@ -29,14 +29,6 @@ public struct FileOffers: Sendable {
     let transfers: FileTransfers
     private var store: HexStore { transfers.store }
 
-    /// Reads files, and offers them to peers. A file that is already offered and has not changed is not read again, and has the same link.
-    public func offer(
-        _ paths: [String], to peers: [PeerID], copying: OfferCopyPolicy = .never, protecting folders: [String],
-        progress: @escaping @Sendable (OfferProgress) -> Void
-    ) async throws -> OfferResult {
-        try await offer(paths, for: .peers(peers), copying: copying, protecting: folders, progress: progress)
-    }
-
     /// Reads files, and offers them. A file that is already offered and has not changed is not read again, and has the same link.
     /// - Parameters:
     ///   - paths: absolute paths of files and folders.

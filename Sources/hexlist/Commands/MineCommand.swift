@@ -192,7 +192,7 @@ struct MineAddCommand: AsyncParsableCommand {
 
             Links are found in a text, and the rest of it is the description. A hex without links is a note, or a folder for others.
 
-            Of files and folders, the hex has links. Your other machines, and the people with whom you share the hex, can fetch the files from \
+            For files and folders, the hex gets links. Your other machines, and the people with whom you share the hex, can fetch the files from \
             this machine (`hexlist fetch`) until you delete the links. Of small files (16 MiB in all, `files.copyBelow`) Hexlist keeps \
             copies, so that the originals may change or go; larger ones must not change. --copy and --no-copy decide it.
             """)
@@ -249,7 +249,9 @@ struct MineAddCommand: AsyncParsableCommand {
         let check: TypedLinkCheck = raw ? .raw : guess ? .guess : .scheme
         let color = raw ? color : try ColorInput.parse(color)
         let paths = paths
-        let typed = try TypedText(raw ? links : links.filter { !FileArgument.isPath($0) }, check)
+        let words = raw ? links : links.filter { !FileArgument.isPath($0) }
+        if !raw { for word in words { try FileArgument.refuseBareName(word, verb: "add") } }
+        let typed = try TypedText(words, check)
         let given = typed.links + (try from.map { try LinkInput.read(from: $0, check) } ?? [])
         let hex = HexInput(description: typed.description(description), color: color, links: given)
         try await common.reportHex { client in
@@ -257,7 +259,7 @@ struct MineAddCommand: AsyncParsableCommand {
             let offer = try await FileArgument.offerMine(paths, in: parent?.value, copy: copy, client)
             return try await client.addMine(HexWithOfferedFiles(hex: hex, offered: offer.hex).jsonBytes, into: parent?.value)
         } as: {
-            "Hex \($0.id) with \(HumanText.count($0.linkCount, "link", "links")) added\($0.parent.map { " to hex \($0)" } ?? "")."
+            "Hex \($0.id) with \(HumanText.count($0.linkCount + ($0.linksInside ?? 0), "link", "links")) added\($0.parent.map { " to hex \($0)" } ?? "")."
         }
     }
 }

@@ -48,12 +48,23 @@ struct MineEditCommand: AsyncParsableCommand {
         guard description == nil, color == nil, !changesLinks else { return try await edit() }
         try await common.withClient { client in
             let hex = try await client.mineHex(hex)
+            try checkIsWritable(hex)
             try await Editor.edit(MineText.editorText(hex), name: "hex-\(hex.id).txt") { text, path in
                 let changes = try MineText.edits(text, of: hex.links ?? [], from: path).changes(of: hex)
                 guard !changes.isEmpty else { return StandardError.note("Nothing was changed.") }
                 try await report(client.editMine(hex.id, MineEditRequest(changes: changes)), client)
             }
         }
+    }
+
+    /// Refuses a hex of another person that the user cannot change, before the editor opens.
+    private func checkIsWritable(_ hex: HexJSON) throws {
+        guard let shared = hex.shared, !shared.owned, shared.access.known != .write else { return }
+        let title = SharingText.title(hex.subject ?? hex.description)
+        let reason =
+            shared.access.known == .read
+            ? "\(title) belongs to another person, and you can only read it." : "The sharing of \(title) has ended, so it stays as it is."
+        throw HexlistError(.badRequest, reason, hint: "To make your own copy: `hexlist save \(hex.id)`")
     }
 
     private func edit() async throws {

@@ -130,6 +130,7 @@ enum SharingText {
     static func state(_ peer: SharedHexView.Peer, of shared: SharedHexView) -> String {
         guard isJoined(peer, of: shared) else {
             guard shared.owned, peer.access.known != ShareAccess.none else { return "ended" }
+            if peer.indirect { return "via another machine" }  // which knows whether the peer has joined
             return switch peer.state.known {
             case .offered: "not joined"
             case .left: "left"
