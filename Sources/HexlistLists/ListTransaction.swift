@@ -205,8 +205,8 @@ public struct ListTransaction<Storage: ListStorage> {
         if row.state == state, row.container == container, position == before {
             if state == .present { tree.contents[container ?? list, default: LeafChanges()].addValues(at: position) }
         } else {
-            if row.state == .present { tree.contents[row.container ?? list, default: LeafChanges()].add(from: before) }
-            if state == .present { tree.contents[container ?? list, default: LeafChanges()].add(from: position) }
+            if row.state == .present { tree.addLeaves(of: row.container ?? list, from: before) }
+            if state == .present { tree.addLeaves(of: container ?? list, from: position) }
         }
         guard row.container != container || row.state != state else { return }
         try storage.update(id, container: container, state: state, leaves: 0)

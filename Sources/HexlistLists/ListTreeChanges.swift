@@ -7,14 +7,17 @@ public struct ListTreeChanges: Equatable, Sendable {
     /// Entries of shared lists that changed.
     public var entries: Set<ListNode.ID> = []
 
-    public init(hexes: Set<ListNode.ID> = [], contents: [ListNode.ID: LeafChanges] = [:]) {
-        (self.hexes, self.contents) = (hexes, contents)
-    }
+    public init(hexes: Set<ListNode.ID> = []) { self.hexes = hexes }
 
     /// All values and leaves of some hexes.
     public init(allOf hexes: some Sequence<ListNode.ID>) {
         self.hexes = Set(hexes)
         contents = Dictionary(self.hexes.map { ($0, .all) }) { first, _ in first }
+    }
+
+    /// Adds that leaves of a hex were added, removed or moved at a position or after it.
+    public mutating func addLeaves(of hex: ListNode.ID, from position: LeafPosition) {
+        contents[hex, default: LeafChanges()].add(from: position)
     }
 
     public mutating func formUnion(_ other: ListTreeChanges) {
@@ -34,7 +37,7 @@ public struct LeafChanges: Equatable, Sendable {
     init() {}
 
     /// Any leaf from a position on may have changed.
-    public init(from start: LeafPosition) { self.start = start }
+    private init(from start: LeafPosition) { self.start = start }
 
     /// Any leaf may have changed.
     public static let all = LeafChanges(from: .first)
@@ -48,7 +51,7 @@ public struct LeafChanges: Equatable, Sendable {
         self.values = min(values.lowerBound, range.lowerBound)...max(values.upperBound, range.upperBound)
     }
 
-    public mutating func formUnion(_ other: LeafChanges) {
+    mutating func formUnion(_ other: LeafChanges) {
         if let start = other.start { add(from: start) }
         if let values = other.values { addValues(at: values) }
     }

@@ -7,7 +7,7 @@ import Testing
 
 private typealias Person = SharingPerson
 
-/// Files that are offered in My Hexlist and in shared hexes: who may fetch them, and for how long.
+/// Files that are offered in My Hexlist and in shared hexes: the machines that may fetch them, and until when.
 @Suite(.timeLimit(.minutes(5))) struct OffersOfListsTests: SharingScenario {
     private static let checkTime = OffersOfLists.checkTime
 

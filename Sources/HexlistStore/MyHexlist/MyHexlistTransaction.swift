@@ -62,7 +62,7 @@ struct MyHexlistTransaction {
         if hex != list.id, let row = try nodes.storage.row(hex) {
             try nodes.storage.update(hex, container: row.container, state: row.state, leaves: row.leaves + links.count)
         }
-        extended.contents[hex, default: LeafChanges(from: start)].formUnion(LeafChanges(from: start))
+        extended.addLeaves(of: hex, from: start)
         draft.addLinks(links.count, to: hex, ListVersion(clock: origin.clock, replica: list.replica))
     }
 

@@ -112,9 +112,7 @@ extension StoreWriter {
             list.nodes.deriveAgain(links)
         }
         // The rows of all hexes inside those were deleted with them.
-        var storageAfter = try SQLListStorage(ListRecord(on: self, row: record.row), on: self, at: now)
-        storageAfter.source = SQLListStorage.severalReplicas
-        try project(ListTreeChanges(allOf: try storageAfter.hexes().map(\.node.id) + [record.id]), storageAfter)
+        try projectAll(SQLListStorage(ListRecord(on: self, row: record.row), on: self, at: now))
     }
 
     /// Returns the change for the user after the last unconfirmed row of a list was confirmed or removed; `nil` if no change was rejected.

@@ -300,10 +300,7 @@ extension StoreWriter {
         try run("UPDATE node SET hex = ? WHERE uuid = ? AND list = ?", number, storage.list.uuid, storage.listRow)
         if try first("SELECT 1 FROM hex WHERE id = ?", number, read: { _ in true }) == nil {
             try addRow(number, receivedAt: entry.time)
-            let hexes = try storage.hexes().map(\.node.id) + [storage.list]
-            var storage = storage
-            storage.source = storage.source ?? SQLListStorage.severalReplicas  // more links than a local change may add are shown
-            try project(ListTreeChanges(allOf: hexes), storage)
+            try projectAll(storage)
         }
         try run("UPDATE hex SET orderKey = ?1 WHERE id = ?2 AND orderKey IS NOT ?1", place.key, number)
     }

@@ -33,6 +33,13 @@ extension StoreWriter {
         }
     }
 
+    /// Updates the rows of all hexes of a shared list, because rows of hexes that are shown were added or removed without a change of nodes.
+    func projectAll(_ storage: SQLListStorage) throws {
+        var storage = storage
+        storage.source = storage.source ?? SQLListStorage.severalReplicas  // more links than a local change may add are shown
+        try project(ListTreeChanges(allOf: try storage.hexes().map(\.node.id) + [storage.list]), storage)
+    }
+
     /// - Returns: `nil` if the hex has no row: it is deleted, or the root of My Hexlist.
     private func changedHex(_ id: ListNode.ID, _ storage: SQLListStorage) throws -> ChangedHex? {
         guard id.kind == .hex else { return nil }

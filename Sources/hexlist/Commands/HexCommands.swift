@@ -68,8 +68,10 @@ struct ShowCommand: AsyncParsableCommand {
         if let note = hex.note { table.add("note", note) }
         if let parent = hex.parent { table.add("inside", "hex \(parent)") }
         if let shared {
-            let new = (hex.shared?.new ?? 0) > 0 && hex.shared?.hex == nil ? " · \(SharingText.newLinks(hex.shared?.new ?? 0))" : ""
-            table.add("shared", (hex.shared?.hex == nil ? SharingText.line(shared) : SharingText.line(inside: shared)) + new)
+            let isInside = hex.shared?.hex != nil
+            let new = isInside ? 0 : hex.shared?.new ?? 0
+            let line = isInside ? SharingText.line(inside: shared) : SharingText.line(shared)
+            table.add("shared", new > 0 ? "\(line) · \(SharingText.newLinks(new))" : line)
         }
         if let inside = HexText.inside(hex) { table.add("contains", inside) }
         if let extra = LinkedFileMetadata.rest(hex.extra, hex.links ?? [], hex.children ?? []) { table.add("extra", extra.text) }
