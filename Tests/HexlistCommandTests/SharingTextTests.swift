@@ -205,6 +205,11 @@ import Testing
             let error = $0 as? HexlistError
             return error?.code == .notFound && error?.message.contains("\u{1B}") == false
         }
+        let joined = [hex([peer("ada", 1)], owned: false, hex: 41)]
+        #expect(try SharingText.named("reading", in: offers, joined: joined).number == 3)
+        #expect { try SharingText.named("reading", in: [], joined: joined) } throws: {
+            ($0 as? HexlistError)?.message == "\"Reading\" is in your My Hexlist already."
+        }
     }
 
     @Test("titles are cleaned, cut and quoted; an empty one is named") func titles() {

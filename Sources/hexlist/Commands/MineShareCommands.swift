@@ -263,7 +263,7 @@ struct MineJoinCommand: AsyncParsableCommand {
             let offers = lists.openOffers
             let chosen: SharedHexOffer
             if let offer {
-                chosen = try SharingText.named(offer, in: lists.offers)
+                chosen = try SharingText.named(offer, in: lists.offers, joined: lists.shared)
                 if chosen.further, !yes, !decline { try SharingText.joining(chosen).ask() }
             } else {
                 guard offers.count == 1, !output.json, isatty(STDIN_FILENO) == 1 else { return try list(offers, output) }

@@ -359,7 +359,10 @@ enum SharingText {
     }
 
     /// Returns the offer that the user named: by its number, title, or the name or UUID of the peer.
-    static func named(_ word: String, in offers: [SharedHexOffer]) throws(HexlistError) -> SharedHexOffer {
+    /// - Parameter shared: the shared hexes of My Hexlist, one of which the user may have named.
+    static func named(
+        _ word: String, in offers: [SharedHexOffer], joined shared: [SharedHexView] = []
+    ) throws(HexlistError) -> SharedHexOffer {
         if let number = Int64(word), let offer = offers.first(where: { $0.number == number }) { return offer }
         let key = NormalizedName(word)
         func isNamed(_ text: String?) -> Bool { text.map { key?.isKey(of: $0) ?? false } ?? false }
@@ -371,6 +374,11 @@ enum SharingText {
         }
         let shown = TerminalText.clean(word, columns: 60)
         guard let first = found.first else {
+            let joined = shared.first { !$0.owned && $0.access.known != ShareAccess.none && isNamed($0.title) }
+            if let joined, let hex = joined.hex {
+                throw HexlistError(
+                    .notFound, "\(title(joined.title)) is in your My Hexlist already.", hint: "It is hex \(hex): `hexlist mine \(hex)`.")
+            }
             throw HexlistError(
                 .notFound, "There is no offer `\(shown)`.", hint: "`hexlist mine join` lists the hexes that others offer you.")
         }
