@@ -15,6 +15,8 @@ public protocol ListStorage {
     func nodes(deletedWith hex: ListNode.ID) throws -> [ListNode.ID]
     /// Returns the rows that are shown in a hex, by order key and id. Rows without a container are in the root.
     func contents(of hex: ListNode.ID) throws -> [ListRow]
+    /// Returns the ids of these rows, in the same order.
+    func ids(in hex: ListNode.ID) throws -> [ListNode.ID]
     /// Returns the rows that are shown in a hex directly before and after a position.
     func neighbors(of position: ListPosition, in hex: ListNode.ID) throws -> (before: ListRow?, after: ListRow?)
     /// Calls `body` with each node, in any order.
@@ -35,6 +37,8 @@ extension ListStorage {
         try forEachNode { nodes.append($0) }
         return nodes
     }
+
+    public func ids(in hex: ListNode.ID) throws -> [ListNode.ID] { try contents(of: hex).map(\.node.id) }
 
     public func neighbors(of position: ListPosition, in hex: ListNode.ID) throws -> (before: ListRow?, after: ListRow?) {
         let rows = try contents(of: hex)

@@ -76,20 +76,23 @@ extension ListTransaction {
         return true
     }
 
-    /// Deletes a node with all nodes that are shown in it.
+    /// Deletes a node with all nodes that are shown in it. There may be 100 000, so their values are never all in memory.
+    /// - Parameter record: called with the changes made so far, in order, each time that there are 1 000; `changes` has the rest.
     /// - Returns: the deleted nodes, first the node itself; none if it was deleted before.
     @discardableResult
-    public mutating func delete(_ id: ListNode.ID) throws -> [ListNode.ID] {
-        guard id != list, let row = try storage.row(id) else { return [] }
+    public mutating func delete(_ id: ListNode.ID, recording record: (([ListChange]) -> Void)? = nil) throws -> [ListNode.ID] {
+        guard id != list else { return [] }
         var deleted: [ListNode.ID] = []
-        var open: [(row: ListRow, container: ListNode.ID?)] = [(row, nil)]
-        while let (row, container) = open.popLast() {
+        var open: [(id: ListNode.ID, container: ListNode.ID?)] = [(id, nil)]
+        while let (id, container) = open.popLast() {
+            guard let row = try storage.row(id) else { continue }
             // The mark of a hex that is deleted but shown would not change.
-            let node = try revive(row.node.id) ? storage.row(row.node.id)?.node ?? row.node : row.node
+            let node = try revive(id) ? storage.row(id)?.node ?? row.node : row.node
             if row.state == .deleted || node.isDeletedAlone { continue }  // the latter: by this transaction
-            if node.id.kind == .hex { open += try storage.contents(of: node.id).map { ($0, node.id) } }
+            if id.kind == .hex { open += try storage.ids(in: id).map { ($0, id) } }
             try mark(node, with: container)
-            deleted.append(node.id)
+            deleted.append(id)
+            if let record, changes.count >= 1_000 { record(takeChanges()) }
         }
         return deleted
     }

@@ -268,7 +268,7 @@ extension StoreReader {
         defer { links.reset() }
         try links.bind([hex.node.id.uuid])
         while try links.step() {
-            let extra = links.isNull(3) ? [] : NodeRegisters.extra(of: NodeRegisters.values(inColumn: links.bytes(3)))
+            let extra = links.withBytes(3) { NodeRegisters.extra(inColumn: $0) }
             content.links.append(
                 LinkContent(
                     url: content.add(bytes: links.bytes(0)), linkDescription: content.add(bytes: links.bytes(1)),

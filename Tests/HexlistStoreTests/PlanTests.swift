@@ -126,6 +126,18 @@ import Testing
         for step in marks { #expect(!step.hasPrefix("SCAN node"), "\(step)") }
     }
 
+    @Test("the links of a hex are ordered by an index alone, in the root of a shared hex, too") func linksOfHexes() async throws {
+        let (test, trusted, _) = try filled()
+        let shared = try await test.store.addMine(content("a", links: 3), at: start)
+        _ = try await test.store.shareMine(shared, with: [trusted.id: .write], at: start)
+        let hex = try await test.store.addMine(content("b", links: 3), at: start)
+        for hex in [shared, hex] {
+            let plan = try test.read { reader in try plans(reader) { _ = try reader.mineLinkIDs(of: hex) } }
+            #expect(plan.contains { $0.hasPrefix("SEARCH node USING COVERING INDEX nodeContents (container=?)") }, "\(plan)")
+            for step in plan { #expect(!step.hasPrefix("SCAN node") && !step.contains("TEMP B-TREE"), "\(step)") }
+        }
+    }
+
     @Test func everyPageHasAnIndexInItsOrder() throws {
         let (test, trusted, _) = try filled()
         let filters = [

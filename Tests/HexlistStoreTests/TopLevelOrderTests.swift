@@ -148,6 +148,7 @@ import Testing
             try db.execute(
                 sql: """
                     DROP TABLE offerList; DROP INDEX nodeOffer;
+                    DROP INDEX nodeContents; CREATE INDEX nodeContents ON node (container, orderKey) WHERE state <> 1;
                     DROP INDEX nodeAdded; ALTER TABLE node DROP COLUMN addedClock; ALTER TABLE node DROP COLUMN addedBy; DROP TABLE listSeen;
                     ALTER TABLE list DROP COLUMN seen; ALTER TABLE list DROP COLUMN seenClock; ALTER TABLE replica DROP COLUMN isOwn;
                     DROP TABLE listPeer; DROP TABLE listOffer; DROP INDEX nodeUnconfirmed; ALTER TABLE node DROP COLUMN isUnconfirmed;

@@ -258,7 +258,7 @@ enum BigEndian {
     }
 
     /// Removes a number from the front. The caller has checked that there are enough bytes.
-    static func number(_ count: Int, of bytes: inout ArraySlice<UInt8>) -> Int64 {
+    static func number<Bytes: Collection<UInt8>>(_ count: Int, of bytes: inout Bytes) -> Int64 where Bytes.SubSequence == Bytes {
         let value = bytes.prefix(count).reduce(0) { $0 << 8 | UInt64($1) }
         bytes = bytes.dropFirst(count)
         return Int64(bitPattern: value)

@@ -120,24 +120,33 @@ enum NodeRegisters {
         return bytes.isEmpty ? nil : bytes
     }
 
-    /// Returns the values of the registers.
-    static func values(inColumn bytes: [UInt8]) -> [UTF8Text: UTF8Text] {
+    /// Joins the unknown members of a hex or link, as `extra(of:)` does. Copies no other values, which may have 64 KiB each.
+    static func extra(inColumn bytes: UnsafeRawBufferPointer) -> [UInt8] {
         var values: [UTF8Text: UTF8Text] = [:]
-        decode(bytes) { name, _, _, value in values[name] = value }
-        return values
+        forEachRegister(in: bytes[...]) { name, _, _, value in
+            let name = UTF8Text(utf8: Array(name))
+            if isExtra(name) { values[name] = UTF8Text(utf8: Array(value)) }
+        }
+        return extra(of: values)
     }
 
     /// Calls `body` with each register. Stops at the first one that is incomplete, in a damaged file.
     static func decode(_ bytes: [UInt8], _ body: (_ name: UTF8Text, _ clock: Int64, _ replica: Int64, _ value: UTF8Text) -> Void) {
-        var rest = bytes[...]
+        forEachRegister(in: bytes[...]) { body(UTF8Text(utf8: Array($0)), $1, $2, UTF8Text(utf8: Array($3))) }
+    }
+
+    private static func forEachRegister<Bytes: Collection<UInt8>>(
+        in bytes: Bytes, _ body: (_ name: Bytes, _ clock: Int64, _ replica: Int64, _ value: Bytes) -> Void
+    ) where Bytes.SubSequence == Bytes {
+        var rest = bytes
         while let length = rest.popFirst().map(Int.init), rest.count >= length + 16 {
-            let name = UTF8Text(utf8: Array(rest.prefix(length)))
+            let name = rest.prefix(length)
             rest = rest.dropFirst(length)
             let (clock, replica, count) = (
                 BigEndian.number(8, of: &rest), BigEndian.number(4, of: &rest), Int(BigEndian.number(4, of: &rest))
             )
             guard rest.count >= count else { return }
-            body(name, clock, replica, UTF8Text(utf8: Array(rest.prefix(count))))
+            body(name, clock, replica, rest.prefix(count))
             rest = rest.dropFirst(count)
         }
     }

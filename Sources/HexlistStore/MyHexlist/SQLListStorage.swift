@@ -162,6 +162,13 @@ struct SQLListStorage: ListStorage {
         }
     }
 
+    func ids(in hex: ListNode.ID) throws -> [ListNode.ID] {
+        if hex == list, try hasStrays() { return try contents(of: hex).map(\.node.id) }
+        return try reader.all(
+            "SELECT uuid FROM \(table.rawValue) WHERE container = ? AND state <> 1 AND \(inList) ORDER BY orderKey, uuid", hex.uuid
+        ) { $0.nodeID(0) }.compactMap(\.self)
+    }
+
     /// Returns the links shown in a hex whose place or title has a version.
     func links(in hex: ListNode.ID, at version: ListVersion) throws -> [ListNode.ID] {
         try reader.all(
@@ -206,9 +213,10 @@ struct SQLListStorage: ListStorage {
 
     /// SQL condition: whether a row is in the list.
     private var inList: String { "list = \(listRow)" }
-    /// SQL condition: whether a row is shown in the hex that is the next parameter. Links whose hex is unknown are shown in the root.
-    func isShown(in hex: ListNode.ID) -> String {
-        hex == list
+    /// SQL condition: whether a row is shown in the hex that is the next parameter. Links whose hex is unknown are shown in the root. For
+    /// them SQLite reads the rows of all hexes, so the condition includes them only if there are any.
+    func isShown(in hex: ListNode.ID) throws -> String {
+        try hex == list && hasStrays()
             ? "(container = ? OR container IS NULL AND kind <> 1) AND state <> 1 AND \(inList)"
             : "container = ? AND state <> 1 AND \(inList)"
     }

@@ -226,7 +226,7 @@ extension StoreWriter {
     private func links(
         of hex: ChangedHex, in storage: SQLListStorage, from start: LeafPosition, through end: LeafPosition? = nil
     ) throws -> (index: Int, nodes: [Int64]) {
-        let shown = "\(storage.isShown(in: hex.node)) AND kind = 2"
+        let shown = try "\(storage.isShown(in: hex.node)) AND kind = 2"
         // A link without a place has no key. It can only be in the root.
         let isFirst = start.key.isEmpty
         let noKey = hex.node == storage.list ? "orderKey IS NULL OR " : ""
@@ -276,9 +276,8 @@ extension StoreWriter {
             try node.bind([row])
             guard try node.step() else { continue }
             let texts = (0..<3).map { UTF8Text(utf8: node.bytes($0)) }
-            let registers = node.isNull(3) ? [:] : NodeRegisters.values(inColumn: node.bytes(3))
+            let extra = UTF8Text(utf8: node.withBytes(3) { NodeRegisters.extra(inColumn: $0) })
             node.reset()
-            let extra = UTF8Text(utf8: NodeRegisters.extra(of: registers))
             try link.bind([id] + texts + [extra])
             try link.run()
             id += 1

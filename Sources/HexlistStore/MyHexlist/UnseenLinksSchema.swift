@@ -18,6 +18,9 @@ enum UnseenLinksSchema {
         ALTER TABLE node ADD COLUMN addedBy INTEGER;
         UPDATE node SET (addedClock, addedBy) = (iif(titleClock < placeClock, titleClock, placeClock),
             iif(titleClock < placeClock, titleBy, placeBy)) WHERE list > 1 AND kind = 2;
+        -- With all columns that reading the order of the links of a hex takes: a row has up to 256 KiB of registers before the column `list`.
+        DROP INDEX nodeContents;
+        CREATE INDEX nodeContents ON node (container, orderKey, uuid, kind, state, list) WHERE state <> 1;
         CREATE INDEX nodeAdded ON node (list, addedBy, addedClock, kind, state) WHERE kind = 2 AND state <> 1 AND list > 1;
         """
 }
