@@ -10,7 +10,7 @@ import Testing
 
     private func result(added: Int = 0, deleted: Int = 0, of before: Int = 0, change: Int64? = nil) -> ListPageResult {
         var result = ListPageResult()
-        result.change = change
+        result.changes = change.map { [$0] } ?? []
         (result.links.added, result.links.deleted, result.linksBefore) = (added, deleted, before)
         return result
     }

@@ -271,7 +271,7 @@ private struct Failure: Error {
         }
         await #expect(throws: ListFault.diskFull) { try await merge(reserve: .max) }
         let result = try await merge()
-        #expect(result.change == 1 && result.hexes.added == 1 && result.links.added == 2)
+        #expect(result.changes == [1] && result.hexes.added == 1 && result.links.added == 2)
         let before = try bob.record.sequence
         var other = page
         (other.after, other.through) = (5, 9)

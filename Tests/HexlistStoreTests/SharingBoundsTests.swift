@@ -52,6 +52,52 @@ private typealias Person = SharingPerson
         try await send([titled(10, 21)], of: list, to: ada, from: bob)
     }
 
+    @Test("a page of a member is several transactions; the cursor moves with the last one") func transactions() async throws {
+        let (ada, bob, _) = try await shared()
+        let list = try list(ada)
+        func request() throws -> ListPageRequest { try ada.test.read { try $0.listPageRequest(of: list, from: bob.peer.id) } }
+        let before = try request()
+        let nodes = (0..<600).map { _ in node(.link, in: list, "x", version()) }
+        // There is room for the rows of the first two transactions only.
+        try await ada.addDeletedRows(74_700)
+        let first = try await send(nodes, of: list, to: ada, from: bob)
+        #expect(first.fault == .full && first.links.added == 200 && first.changes.count == 1)
+        #expect(try request() == before)
+        let stored = try ada.test.read { try $0.first("SELECT count(*) FROM node WHERE title = 'x'") { $0.int(0) } }
+        #expect(stored == 200)
+        try await ada.store.onWritingConnection { try $0.execute(sql: "DELETE FROM node WHERE list > 1 AND state = 1 AND title IS NULL") }
+        let result = try await send(nodes, of: list, to: ada, from: bob)
+        #expect(result.fault == nil && result.links.added == 400 && result.changes.count == 1 && result.changedRows)
+        #expect(try request().cursor == ListCursor(replica: ReplicaNumber(7), sequence: 600))
+        let last = try await send([], of: list, to: ada, from: bob)
+        #expect(!last.changedRows && last.changes.isEmpty)
+    }
+
+    @Test("a page of a member is one change of the log, which is undone as a whole")
+    func onePageInTheLog() async throws {
+        let (ada, bob, hex) = try await shared()
+        let list = try list(ada)
+        let inner = node(.hex, in: list, "Inner", version())
+        var nodes = [inner] + (0..<150).map { node(.link, in: inner.id, "\($0)", version()) }
+        nodes += (0..<150).map { node(.link, in: list, "\($0)", version()) }
+        let before = try ada.test.read { try $0.mineChanges(limit: 9, before: nil).items.count }
+        let result = try await send(nodes, of: list, to: ada, from: bob)
+        let added = try ada.test.read { try $0.mineChanges(limit: 9, before: nil).items }
+        #expect(added.count == before + 1 && added[0].hexes.added == 1 && added[0].links.added == 300)
+        #expect(added[0].subject == "Inner" && added[0].others == 1 && result.changes == [added[0].number])
+        #expect(result.hexes == added[0].hexes && result.links == added[0].links)
+
+        for index in nodes.indices { nodes[index].deletion = DeletionMark(version: version(), with: index > 150 ? nil : inner.id) }
+        nodes[0].deletion = DeletionMark(version: version())
+        let deletion = try await send(nodes.reversed(), of: list, to: ada, from: bob)
+        let deleted = try ada.test.read { try $0.mineChanges(limit: 1, before: nil).items[0] }
+        #expect(deleted.hexes.deleted == 1 && deleted.links.deleted == 300 && deletion.changes == [deleted.number])
+        #expect(deletion.hexes == deleted.hexes && deletion.links == deleted.links && deletion.linksBefore == 302)
+        _ = try await ada.store.undoMine(deletion.changes, at: start + 10)
+        _ = try await ada.store.undoMine(result.changes, at: start + 11)
+        #expect(try ada.hex("Reading") == hex && ada.isConsistent())
+    }
+
     @Test("rows that the owner added count to the maximum") func localRows() async throws {
         let (ada, bob, _) = try await shared()
         let list = try list(ada)
@@ -68,7 +114,7 @@ private typealias Person = SharingPerson
         var root = ListNode(id: list)
         root.title = ListNode.Register(version: version(), value: "Hacked")
         let result = try await send([root], of: list, to: ada, from: bob)
-        _ = try await ada.store.undoMine([try #require(result.change)], at: start + 10)
+        _ = try await ada.store.undoMine(result.changes, at: start + 10)
         #expect(try ada.hex("Reading") == hex)
     }
 

@@ -104,7 +104,7 @@ struct ListChangeReports: Sendable {
             if state.deletion == nil { state.deletionBegan = now }
             var deletion = state.deletion ?? Deletion(linksBefore: result.linksBefore)
             deletion.links += result.links.deleted
-            if let change = result.change, deletion.changes.count < Self.maximumChanges { deletion.changes.append(change) }
+            deletion.changes += result.changes.prefix(max(0, Self.maximumChanges - deletion.changes.count))
             state.deletion = deletion
         }
         if isLast, let deletion = state.deletion, deletion.isLarge {

@@ -347,7 +347,8 @@ extension Node {
         if page.skipped > 0 {
             logger.warning("rows of a list were left out", metadata: ["peer.id": "\(peer)", "count": "\(page.skipped)"])
         }
-        lists.merged(result, from: peer, isLast: page.isLast, self)
+        lists.merged(result, from: peer, isLast: page.isLast && result.fault == nil, self)
+        if let fault = result.fault { throw fault }
         return { exchange, now, actions in
             exchange.pageStored(
                 list, from: peer, hasRows: !page.nodes.isEmpty, changedRows: result.changedRows, isLast: page.isLast, now: now, &actions)

@@ -26,13 +26,21 @@ public struct MyHexlistChange: Sendable, Equatable {
             moved += other.moved
             changed += other.changed
         }
+
+        mutating func subtract(_ other: Counts) {
+            added -= other.added
+            deleted -= other.deleted
+            restored -= other.restored
+            moved -= other.moved
+            changed -= other.changed
+        }
     }
 
     public enum Kind: Int, Sendable, Equatable {
         /// A change that the user requested.
         case user = 0
         case undo = 1
-        /// Nodes of another machine of the user, which came in one page.
+        /// Nodes of another machine, which came in one page.
         case received = 2
         /// The merge with the collection of another machine: it replaced the own one, or its nodes came in the first exchange. Cannot be
         /// undone.
@@ -102,6 +110,17 @@ struct HexNode: Equatable {
     var isRoot: Bool
 }
 
+/// A change of the log that a later transaction may continue.
+struct LoggedChange {
+    /// Maximum bytes of the records of a change that is continued, because each continuation writes them again.
+    static let maximumContinuedBytes = 256 << 10
+
+    var number: Int64
+    var draft: MyHexlistChangeDraft
+    /// The numbers in the trash of the nodes that it deleted. `last` is smaller than `first` if it deleted none.
+    var deletions: (first: Int64, last: Int64)
+}
+
 /// The changes of a transaction, for the change log.
 struct MyHexlistChangeDraft {
     var (hexes, links) = (MyHexlistChange.Counts(), MyHexlistChange.Counts())
@@ -126,6 +145,9 @@ struct MyHexlistChangeDraft {
     }
 
     var isEmpty: Bool { hexes.isEmpty && links.isEmpty }
+
+    /// Begins the changes of a further transaction. The links inside a hex that an earlier one deleted are counted one by one.
+    mutating func beginPart() { deletedHexes = [] }
 
     mutating func addTree(_ id: ListNode.ID, in container: ListNode.ID, _ version: ListVersion, hexesInside: Int, links count: Int) {
         records.append(.tree(id, container: container, version))
@@ -384,11 +406,20 @@ extension StoreWriter {
     ///   - author: the machine from which the changes came; `nil` for this one.
     ///   - list: `ListRecord.row`.
     ///   - deletions: the numbers in the trash of the nodes that it deleted.
+    ///   - replaced: the number of the logged change that `draft` contains and continues; `nil` for a new change.
     func log(
         _ draft: MyHexlistChangeDraft, _ kind: MyHexlistChange.Kind, from author: PeerID? = nil, in list: Int64,
-        _ deletions: (first: Int64, last: Int64), at now: Int64
+        _ deletions: (first: Int64, last: Int64), replacing replaced: Int64? = nil, at now: Int64
     ) throws {
-        let number = try ListRecord(on: self).changes + 1
+        if let replaced {
+            try run(
+                """
+                UPDATE list SET changeBytes = changeBytes - coalesce((SELECT bytes FROM mineChange WHERE number = ?1 AND list = ?2), 0)
+                WHERE id = ?2
+                """, replaced, list)
+            try run("DELETE FROM mineChange WHERE number = ? AND list = ?", replaced, list)
+        }
+        let number = try replaced ?? ListRecord(on: self).changes + 1
         let nodes = kind == .joined || draft.records.bytes.count > MyHexlistChange.maximumNodeBytes ? nil : draft.records.bytes
         let subject = try draft.first.map { try self.subject(of: $0, in: list) } ?? ""
         let hex = try draft.first.flatMap { try self.hex(ofNode: $0, in: list) }

@@ -16,6 +16,8 @@ struct MyHexlistTransaction {
     var derived = ListTreeChanges()
     /// The changes so far, for the change log.
     var draft: MyHexlistChangeDraft
+    /// The logged change that this transaction continues: `draft` has its changes too.
+    private var continued: LoggedChange?
     /// Milliseconds since 1970.
     private let now: Int64
 
@@ -30,6 +32,26 @@ struct MyHexlistTransaction {
         draft = MyHexlistChangeDraft(storage)
         nodes = ListTransaction(
             storage: storage, replica: self.list.replica, clock: HybridClock(last: self.list.clock), digest: self.list.digest, now: now)
+    }
+
+    /// Makes the changes of this transaction a part of a logged one, unless that one is large, was removed or undone, or other changes were
+    /// made since. Call first.
+    mutating func `continue`(_ logged: LoggedChange) throws {
+        guard logged.number == list.changes, logged.deletions.last == list.deletions,
+            logged.draft.records.bytes.count <= LoggedChange.maximumContinuedBytes,
+            try writer.first(
+                "SELECT undoneBy IS NULL FROM mineChange WHERE number = ? AND list = ?", logged.number, list.row, read: { $0.bool(0) })
+                ?? false
+        else { return }
+        (continued, draft) = (logged, logged.draft)
+        draft.beginPart()
+    }
+
+    /// The change that `finish` logs, if there are no further changes; `nil` for none.
+    var loggedChange: LoggedChange? {
+        guard !draft.isEmpty else { return nil }
+        let deletions = (continued?.deletions.first ?? list.deletions + 1, nodes.storage.deletions)
+        return LoggedChange(number: continued?.number ?? list.changes + 1, draft: draft, deletions: deletions)
     }
 
     // MARK: - Adding
@@ -282,9 +304,12 @@ struct MyHexlistTransaction {
     /// - Returns: the deleted nodes.
     @discardableResult
     private mutating func deleteWithContents(_ hex: ListNode.ID) throws -> [ListNode.ID] {
-        let deleted = try nodes.delete(hex)
+        var draft = MyHexlistChangeDraft(nodes.storage)
+        swap(&draft, &self.draft)  // a copy would cost as much as all earlier changes
+        defer { swap(&draft, &self.draft) }
+        let deleted = try nodes.delete(hex) { draft.add($0) }
         draft.countDeleted(deleted.dropFirst())
-        draft.add(nodes.takeChanges())  // bounds the memory: the changes have all values of the deleted links
+        draft.add(nodes.takeChanges())
         return deleted
     }
 
@@ -382,8 +407,8 @@ struct MyHexlistTransaction {
         try writer.project(derived, storage)
         if !derived.entries.isEmpty { try writer.updateSharedLists(at: now) }
         if !list.isShared, storage.deletions != list.deletions { try writer.removeCopiedFromTrash() }
-        let deletions = (first: list.deletions + 1, last: storage.deletions)
-        if !draft.isEmpty { try writer.log(draft, kind, from: author, in: list.row, deletions, at: now) }
+        guard let logged = loggedChange else { return }
+        try writer.log(logged.draft, kind, from: author, in: list.row, logged.deletions, replacing: continued?.number, at: now)
     }
 
     /// The hexes whose rows change.
