@@ -7,7 +7,7 @@ import Testing
 
 private typealias Person = SharingPerson
 
-/// What a hostile member or owner cannot do to the store of another person.
+/// The bounds of the pages and overviews of a hostile member or owner.
 @Suite(.timeLimit(.minutes(5))) struct SharingBoundsTests: SharingScenario {
     @Test("replica numbers of a member do not fill the store for My Hexlist or other lists") func replicaNumbers() async throws {
         let (ada, bob, _) = try await shared()

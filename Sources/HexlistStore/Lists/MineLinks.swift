@@ -23,10 +23,6 @@ extension StoreReader {
     public func mineLinkIDs(of hex: Int64) throws -> MineLinks? {
         guard let node = try node(ofHex: hex) else { return nil }
         let storage = try SQLListStorage(ListRecord(on: self, row: node.list), on: self)
-        let ids = try all(
-            "SELECT uuid FROM node WHERE \(storage.isShown(in: node.id)) AND kind = 2 ORDER BY orderKey, uuid LIMIT ?", node.id.uuid,
-            HexInserter.maximumLinks
-        ) { $0.nodeID(0) }
-        return MineLinks(of: node.id, ids.compactMap(\.self))
+        return MineLinks(of: node.id, try storage.links(in: node.id))
     }
 }

@@ -411,14 +411,7 @@ extension StoreWriter {
         _ draft: MyHexlistChangeDraft, _ kind: MyHexlistChange.Kind, from author: PeerID? = nil, in list: Int64,
         _ deletions: (first: Int64, last: Int64), replacing replaced: Int64? = nil, at now: Int64
     ) throws {
-        if let replaced {
-            try run(
-                """
-                UPDATE list SET changeBytes = changeBytes - coalesce((SELECT bytes FROM mineChange WHERE number = ?1 AND list = ?2), 0)
-                WHERE id = ?2
-                """, replaced, list)
-            try run("DELETE FROM mineChange WHERE number = ? AND list = ?", replaced, list)
-        }
+        if let replaced { try forgetChanges(from: replaced, upTo: replaced, in: list) }
         let number = try replaced ?? ListRecord(on: self).changes + 1
         let nodes = kind == .joined || draft.records.bytes.count > MyHexlistChange.maximumNodeBytes ? nil : draft.records.bytes
         let subject = try draft.first.map { try self.subject(of: $0, in: list) } ?? ""
@@ -460,12 +453,12 @@ extension StoreWriter {
     }
 
     @discardableResult
-    private func forgetChanges(upTo number: Int64, in list: Int64) throws -> Int {
-        let bytes =
-            try first("SELECT coalesce(sum(bytes), 0) FROM mineChange WHERE list = ? AND number <= ?", list, number) { $0.int64(0) } ?? 0
+    private func forgetChanges(from start: Int64 = .min, upTo number: Int64, in list: Int64) throws -> Int {
+        let changes = "mineChange WHERE list = ? AND number BETWEEN ? AND ?"
+        let bytes = try first("SELECT coalesce(sum(bytes), 0) FROM \(changes)", list, start, number) { $0.int64(0) } ?? 0
         guard bytes > 0 else { return 0 }
         try run("UPDATE list SET changeBytes = changeBytes - ? WHERE id = ?", bytes, list)
-        return try run("DELETE FROM mineChange WHERE list = ? AND number <= ?", list, number)
+        return try run("DELETE FROM \(changes)", list, start, number)
     }
 
     /// Removes old changes from the log.

@@ -21,8 +21,8 @@ public struct ListPageResult: Sendable, Equatable {
     /// The reason for which only the first rows of the page were stored; `nil` if all were.
     public var fault: ListFault?
 
-    public init(changes: [Int64] = [], hexes: MyHexlistChange.Counts = .init(), links: MyHexlistChange.Counts = .init()) {
-        (self.changes, self.hexes, self.links) = (changes, hexes, links)
+    public init(hexes: MyHexlistChange.Counts = .init(), links: MyHexlistChange.Counts = .init()) {
+        (self.hexes, self.links) = (hexes, links)
     }
 
     /// Adds the effect of a later part of the page.
@@ -178,8 +178,9 @@ extension StoreWriter {
         var result = try countingTexts(of: page, in: record, from: peer) {
             try changeMine(at: now, as: isFirstExchangeOver ? .received : .joined, from: peer, in: record.row) { transaction in
                 if let logged { try transaction.continue(logged) }
-                let result = try transaction.merge(page, from: peer, isMember: isMember)
+                var result = try transaction.merge(page, from: peer, isMember: isMember)
                 logged = transaction.loggedChange
+                result.changes = logged.map { [$0.number] } ?? []
                 return result
             }
         }
@@ -307,7 +308,7 @@ extension MyHexlistTransaction {
         if try writer.isWritable(list.row) { try breakCycles(ofDeletionsOf: page.nodes.map(\.id)) }
         for change in nodes.changes where change.parts.contains(.restoring) { try countRestoredInside(change.after.id) }
         try deriveTree()
-        var result = ListPageResult(changes: loggedChange.map { [$0.number] } ?? [], hexes: draft.hexes, links: draft.links)
+        var result = ListPageResult(hexes: draft.hexes, links: draft.links)
         result.hexes.subtract(hexesBefore)
         result.links.subtract(linksBefore)
         return result

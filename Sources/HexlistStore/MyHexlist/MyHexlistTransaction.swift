@@ -127,7 +127,7 @@ struct MyHexlistTransaction {
         try setTitle(of: node, to: content.bytes(content.hexDescription))
         try set([NodeRegisters.color: UTF8Text(utf8: content.bytes(content.hexColor))], of: node)
         try setExtra(of: node, to: content.bytes(content.extra))
-        let present = PresentLinks(ids: try links(of: id), links: old, content: content)
+        let present = PresentLinks(ids: try nodes.storage.links(in: id), links: old, content: content)
         guard present.ids.count == old.count else {
             throw HexlistError(.storeUnusable, "The links of hex \(hex) are not those of its node.")
         }
@@ -214,7 +214,7 @@ struct MyHexlistTransaction {
     /// - Parameter positions: their positions in the hex.
     mutating func fillDescription(ofLinks positions: [Int], in hex: Int64, with description: String) throws {
         draft.add(nodes.takeChanges())
-        let links = try links(of: node(hex))
+        let links = try nodes.storage.links(in: node(hex))
         for position in positions where links.indices.contains(position) {
             guard let version = try nodes.storage.row(links[position])?.node.title?.version else { continue }
             var node = ListNode(id: links[position])
@@ -426,14 +426,6 @@ struct MyHexlistTransaction {
             return try self.node(hex)
         }
         return entry
-    }
-
-    /// Returns the shown links of a hex, in order.
-    private func links(of hex: ListNode.ID) throws -> [ListNode.ID] {
-        try writer.all(
-            "SELECT uuid FROM node WHERE \(nodes.storage.isShown(in: hex)) AND kind = 2 ORDER BY orderKey, uuid LIMIT ?", hex.uuid,
-            HexInserter.maximumLinks
-        ) { $0.nodeID(0) }.compactMap(\.self)
     }
 }
 

@@ -98,7 +98,7 @@ extension StoreWriter {
             guard let row = try storage.row(id) else { continue }
             if row.state != .deleted, let hex = try hex(ofNode: id, in: record.row) {
                 shown.append(hex)
-                links += try storage.contents(of: id).map(\.node.id).filter { $0.kind == .link }
+                links += try storage.ids(in: id).filter { $0.kind == .link }
             }
             digest?.toggle(row.node, in: record.id)
             try run("DELETE FROM node WHERE uuid = ? AND list = ?", id.uuid, record.row)

@@ -151,21 +151,21 @@ struct SQLListStorage: ListStorage {
     }
 
     func contents(of hex: ListNode.ID) throws -> [ListRow] {
-        let rows = try reader.all(
-            "SELECT \(Self.columns) FROM \(table.rawValue) WHERE container = ? AND state <> 1 AND \(inList) ORDER BY orderKey, uuid",
-            hex.uuid, read: decode)
-        guard hex == list, try hasStrays() else { return rows.compactMap(\.self) }
-        let strays = try reader.all("SELECT \(Self.columns) FROM \(table.rawValue) WHERE \(isStray)", read: decode)
-        return (rows + strays).compactMap(\.self).sorted { left, right in
-            let (first, second) = (left.node.place?.key.bytes ?? [], right.node.place?.key.bytes ?? [])
-            return first == second ? left.node.id < right.node.id : first.lexicographicallyPrecedes(second)
-        }
+        try reader.all(
+            "SELECT \(Self.columns) FROM \(table.rawValue) WHERE \(isShown(in: hex)) ORDER BY orderKey, uuid", hex.uuid, read: decode
+        ).compactMap(\.self)
     }
 
     func ids(in hex: ListNode.ID) throws -> [ListNode.ID] {
-        if hex == list, try hasStrays() { return try contents(of: hex).map(\.node.id) }
-        return try reader.all(
-            "SELECT uuid FROM \(table.rawValue) WHERE container = ? AND state <> 1 AND \(inList) ORDER BY orderKey, uuid", hex.uuid
+        try reader.all("SELECT uuid FROM \(table.rawValue) WHERE \(isShown(in: hex)) ORDER BY orderKey, uuid", hex.uuid) { $0.nodeID(0) }
+            .compactMap(\.self)
+    }
+
+    /// Returns the links that are shown in a hex, in order, without those beyond the ids that are reserved for a hex.
+    func links(in hex: ListNode.ID) throws -> [ListNode.ID] {
+        try reader.all(
+            "SELECT uuid FROM \(table.rawValue) WHERE \(isShown(in: hex)) AND kind = 2 ORDER BY orderKey, uuid LIMIT ?", hex.uuid,
+            HexInserter.maximumLinks
         ) { $0.nodeID(0) }.compactMap(\.self)
     }
 
